@@ -8,6 +8,8 @@ Uses the store that ``query_speed.py build`` has made (100,000 chunks). Run from
     python benchmarks/server_load.py cost --work ../query-bench       # CPU time of a request, by process; also of
                                                                       # another version: --against ../before/src
     python benchmarks/server_load.py streams --work ../query-bench    # 200 answers at once from a scripted model
+    python benchmarks/server_load.py stall --work ../query-bench      # a tenant's latencies beside another one's six
+                                                                      # heaviest searches in a loop
 
 The server is a process of its own, `recollect.server.running.serve`. Each search embeds its question with the real
 model, reranking is as configured, and no reply comes from the cache. The generator speaks HTTP over kept connections
@@ -28,16 +30,20 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 from harness import machine, model_cache, percentile, say, server_processes, table, versions
 
-from recollect import RAGConfig, RAGPipeline
+from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.base import Vectors
 
 COLLECTION = "large"
 # As long as answers of models are, in pieces as they come.
 SENTENCES, PIECES_A_SECOND = 40, 20
+# As much as one search may ask for, and a tenant that asks for little meanwhile.
+HEAVIEST = {"candidates": 10_000, "rerank_candidates": 1_000, "top_k": 100, "neighbours": 10}
+OTHER = "other"
 
 
 class QueryModel:
@@ -108,11 +114,11 @@ def served(
             process.wait(30)
 
 
-def request(path: str, body: dict, *, accept: str = "application/json") -> bytes:
+def request(path: str, body: dict, *, accept: str = "application/json", key: str = "") -> bytes:
     sent = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: {accept}\r\n"
-        f"Content-Length: {len(sent)}\r\n\r\n"
+        f"{f'X-API-Key: {key}' + chr(13) + chr(10) if key else ''}Content-Length: {len(sent)}\r\n\r\n"
     )
     return head.encode() + sent
 
@@ -148,7 +154,7 @@ def search(arguments: argparse.Namespace) -> None:
 
 
 async def callers(
-    host: str, port: int, questions: list[str], *, count: int, seconds: float = 0, requests: int = 0
+    host: str, port: int, questions: list[str], *, count: int, seconds: float = 0, requests: int = 0, **asked: Any
 ) -> list[float]:
     """Milliseconds of every request of so many callers; one request each where neither time nor number is given."""
     numbers, times = itertools.count(), list[float]()
@@ -158,7 +164,8 @@ async def callers(
         reader, writer = await asyncio.open_connection(host, port)
         while True:
             question = questions[next(numbers) % len(questions)]
-            sent = request("/v1/search", {"query": question, "collection": COLLECTION})
+            key, options = asked.get("key", ""), asked.get("options", {})
+            sent = request("/v1/search", {"query": question, "collection": COLLECTION, **options}, key=key)
             begun = time.perf_counter()
             await ask(reader, writer, sent)
             times.append((time.perf_counter() - begun) * 1000)
@@ -247,6 +254,55 @@ def streams(arguments: argparse.Namespace) -> None:
         raise SystemExit(1)
 
 
+def stall(arguments: argparse.Namespace) -> None:
+    """What one tenant waits while another one loops over six of the heaviest searches that there are."""
+    questions = json.loads((arguments.work / "questions.json").read_text(encoding="utf-8"))
+    with open_store(arguments.work) as rag:
+        if OTHER not in {one.name for one in rag.tenants.list()}:
+            rag.tenants.create(OTHER)
+        other = rag.view(tenant=OTHER, collections=COLLECTION)
+        if not other.documents.list(limit=1):
+            texts = (f"{question} Nobody has written down more than that." for question in questions)
+            other.ingest([Document(content=text, source=f"{n}.md") for n, text in enumerate(texts)])
+        keys = [view.keys.create("stall").secret for view in (rag, rag.view(tenant=OTHER))]
+    with served(arguments.work) as (host, port, process):
+        for key in keys:
+            asyncio.run(callers(host, port, questions, count=4, seconds=3, key=key))
+        idle = asyncio.run(callers(host, port, questions, count=1, seconds=arguments.seconds, key=keys[1]))
+        before = process.memory_info().rss
+        beside, heavy, peak = asyncio.run(stalled(host, port, questions, keys, process, arguments.seconds))
+    p95 = [percentile(times, 95) for times in (idle, beside)]
+    print(f"{machine()}\n\np95 of the other tenant: {p95[0]:.1f} ms idle, {p95[1]:.1f} ms beside ({len(heavy)} heavy")
+    print(f"searches, median {statistics.median(heavy):.0f} ms): {p95[1] / p95[0]:.1f} times; memory grew by ")
+    print(f"{(peak - before) / (1 << 20):.0f} MiB at the peak")
+    if p95[1] > 3 * p95[0] or peak - before > 200 << 20:
+        raise SystemExit(1)
+
+
+async def stalled(
+    host: str, port: int, questions: list[str], keys: list[str], process: psutil.Process, seconds: float
+) -> tuple[list[float], list[float], int]:
+    """Milliseconds of the light and of the heavy requests, and the greatest memory."""
+    peak, going = 0, True
+
+    async def look() -> None:
+        nonlocal peak
+        while going:
+            peak = max(peak, process.memory_info().rss)
+            await asyncio.sleep(0.1)
+
+    looking = asyncio.create_task(look())
+    attack = asyncio.create_task(
+        callers(host, port, questions, count=6, seconds=seconds + 2, key=keys[0], options=HEAVIEST)
+    )
+    await asyncio.sleep(1)
+    beside = await callers(host, port, questions, count=1, seconds=seconds, key=keys[1])
+    heavy = await attack
+    going = False
+    await looking
+    return beside, heavy, peak
+
+
 async def together(host: str, port: int, count: int, *, watch: psutil.Process | None = None) -> tuple[list[bool], int]:
     peak, going = 0, True
 
@@ -281,7 +337,7 @@ async def together(host: str, port: int, count: int, *, watch: psutil.Process | 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The server under load.")
-    parser.add_argument("step", choices=("search", "share", "cost", "streams", "serve"))
+    parser.add_argument("step", choices=("search", "share", "cost", "streams", "stall", "serve"))
     parser.add_argument("--work", type=Path, required=True, help="the folder that query_speed.py build was given")
     parser.add_argument("--seconds", type=float, default=20.0, help="each number of callers asks so long")
     parser.add_argument("--streams", type=int, default=200)
@@ -296,7 +352,7 @@ def main() -> None:
     if arguments.step == "serve":
         serve(arguments.work, scripted=arguments.scripted, before_reply=arguments.before_reply)
     else:
-        {"search": search, "share": share, "cost": cost, "streams": streams}[arguments.step](arguments)
+        {"search": search, "share": share, "cost": cost, "streams": streams, "stall": stall}[arguments.step](arguments)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
     RecollectError
     ├── UsageError            the caller must change something
+    │   ├── OutOfBoundsError            a number or text is too small, too large or too long
     │   ├── IdempotencyKeyReusedError   something else was asked with it
     │   └── ConfigurationError
     ├── NotFoundError         a collection, document or file that does not exist
@@ -55,6 +56,10 @@ class RecollectError(Exception):
 
 class UsageError(RecollectError):
     """An argument or option is wrong; the message names it and says what is allowed."""
+
+
+class OutOfBoundsError(UsageError):
+    """A number or the length of a text lies outside its bounds; the message names it and says what is allowed."""
 
 
 class PersonalDataError(UsageError):

@@ -55,7 +55,7 @@ def test_no_filter_gets_around_it(rag: RAGPipeline, mode: str):
         {"department": ("board",)},
         {"metadata_filters": {"level": "secret"}},
         {"filters": {"or": [{"source": SECRET}, {"title": {"exists": True}}]}},
-        {"top_k": 1000, "similarity_threshold": -1.0, "collapse_duplicates": False, "neighbours": 10},
+        {"top_k": 100, "similarity_threshold": -1.0, "collapse_duplicates": False, "neighbours": 10},
     ):
         assert SECRET not in sources(rag, BOB, "salaries annual secrets", mode=mode, use_cache=False, **options)
 

@@ -100,5 +100,5 @@ def _serve(stdio: ModuleType, view: View, *, may_write: bool) -> None:
     from recollect.server.mcp.service import build_server
 
     own = Access(view=view, may_write=may_write)
-    threads = Threads(view.config.storage.max_connections, name="recollect-mcp")
+    threads = Threads(2 * view.config.storage.max_connections, name="recollect-mcp")
     stdio.serve_stdio(build_server(lambda _: own, threads))

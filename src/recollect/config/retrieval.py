@@ -40,7 +40,7 @@ class RetrievalConfig(Section):
         le=1,
         description="Share of the dense retriever; by default 0.55 in weighted fusion and half in rrf.",
     )
-    rrf_k: int = Field(60, ge=1, description="The constant k of reciprocal rank fusion.")
+    rrf_k: int = Field(60, ge=1, le=10_000, description="The constant k of reciprocal rank fusion.")
     candidates: int = Field(50, ge=1, le=10_000, description="Results that each retriever contributes at least.")
     similarity_threshold: float | None = Field(
         None, ge=-1, le=1, description="Passages whose cosine similarity is lower are dropped."

@@ -92,7 +92,7 @@ class LimitsConfig(Section):
     tenant_answer: int | None = Field(None, ge=1, description="Answers to all of a tenant's callers.")
     tenant_ingest: int | None = Field(None, ge=1, description="Writes of all of a tenant's callers.")
     concurrent_answers: int = Field(256, ge=1, description="Answers that a process writes at the same time.")
-    concurrent_answers_per_credential: int = Field(256, ge=1, description="Of these, for one credential.")
+    concurrent_answers_per_credential: int = Field(200, ge=1, description="Of these, for one credential.")
     failed_credentials: int | None = Field(
         60, ge=1, description="Credentials of an address, and secrets of a key, that are not taken."
     )
@@ -150,9 +150,16 @@ class ServerConfig(Section):
         None,
         ge=1,
         le=1_000,
-        description="Searches that a process computes at the same time; the others wait in the order they came in. By "
+        description="Searches that a process computes at the same time. Tenants and credentials share them equally; as "
+        "many more run for callers who would wait for those of others. By "
         "default two for each processor, at least four; 40 where a provider's model embeds, reranks or rewords, which "
         "a search only waits for.",
+    )
+    search_seconds: float = Field(
+        60.0,
+        ge=1,
+        le=3_600,
+        description="How long a request waits for its search at most, its turn included; then it is stopped (503).",
     )
     keep_alive_seconds: int = Field(30, ge=1, le=3_600, description="How long an idle connection is kept.")
     answer_models: tuple[str, ...] = Field(

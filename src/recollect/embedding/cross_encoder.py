@@ -17,6 +17,7 @@ from recollect.embedding.models import ModelCache
 from recollect.embedding.quantise import SAMPLE_TEXTS, Precision, ensure_built, load_session
 from recollect.errors import ProviderError, UsageError
 from recollect.forking import leave_to_parent, renew_in_children
+from recollect.interruption import check
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -122,6 +123,7 @@ class CrossEncoder:
 
         parallel = self._threads > 1 and len(pairs) > 1
         for pair, score in zip(pairs, self._executor().map(run, pairs) if parallel else map(run, pairs), strict=True):
+            check()
             best[pair.passage_index] = max(best[pair.passage_index], score)
         return best
 

@@ -20,6 +20,7 @@ from recollect.embedding.models import DEFAULT_MODEL, KNOWN_MODELS, ModelCache, 
 from recollect.embedding.quantise import SAMPLE_TEXTS, BuiltGraph, Precision, ensure_built, load_session
 from recollect.errors import ModelUnavailableError, ProviderError, UsageError
 from recollect.forking import leave_to_parent, renew_in_children
+from recollect.interruption import check
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -315,9 +316,11 @@ class LocalEmbedder:
             result: Vectors = loaded.session.run(None, {"input_ids": ids})[0]
             return result
 
-        if self._threads == 1 or len(batches) == 1:
-            return zip(batches, map(run, batches), strict=True)
-        return zip(batches, self._executor().map(run, batches), strict=True)
+        alone = self._threads == 1 or len(batches) == 1
+        results = map(run, batches) if alone else self._executor().map(run, batches)
+        for batch, result in zip(batches, results, strict=True):
+            check()
+            yield batch, result
 
     def _executor(self) -> ThreadPoolExecutor:
         with self._lock:

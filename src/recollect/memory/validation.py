@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from recollect.errors import PermissionDeniedError, UsageError
+from recollect.errors import OutOfBoundsError, PermissionDeniedError, UsageError
 from recollect.model import Scope
+from recollect.model.bounds import MAX_QUERY_CHARACTERS, MAX_TOP_K
 from recollect.model.memory import RecallOptions, Turn
 
 MAX_TURN_CHARACTERS = 100_000
 MAX_NAME_CHARACTERS = 200
 MAX_NEIGHBOURS = 50
-MAX_TOP_K = 1_000
 
 # NUL and lone surrogates, which PostgreSQL's text cannot hold.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -130,10 +130,15 @@ def checked_question(query: str) -> str:
     """A question with words in it.
 
     Raises:
+        OutOfBoundsError: It is too long.
         UsageError: It is empty.
     """
     if not query.strip():
         raise UsageError("The query is empty: say what to look for.")
+    if len(query) > MAX_QUERY_CHARACTERS:
+        raise OutOfBoundsError(
+            f"The query has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are allowed."
+        )
     return query
 
 
@@ -144,13 +149,13 @@ def checked_options(options: RecallOptions) -> RecallOptions:
         UsageError: One does not; the message names it.
     """
     if type(options.top_k) is not int or not 1 <= options.top_k <= MAX_TOP_K:
-        raise UsageError(f"top_k must be a whole number from 1 to {MAX_TOP_K:,}, not {options.top_k!r}.")
+        raise OutOfBoundsError(f"top_k must be a whole number from 1 to {MAX_TOP_K:,}, not {options.top_k!r}.")
     if options.mode not in ("hybrid", "dense", "lexical"):
         raise UsageError(f"mode must be hybrid, dense or lexical, not {options.mode!r}.")
     for name in ("before", "after"):
         value = getattr(options, name)
         if type(value) is not int or not 0 <= value <= MAX_NEIGHBOURS:
-            raise UsageError(f"{name} must be a whole number from 0 to {MAX_NEIGHBOURS}, not {value!r}.")
+            raise OutOfBoundsError(f"{name} must be a whole number from 0 to {MAX_NEIGHBOURS}, not {value!r}.")
     since, until = checked_time("since", options.since), checked_time("until", options.until)
     if since is not None and until is not None and since >= until:
         raise UsageError(f"since ({since.isoformat()}) must lie before until ({until.isoformat()}).")

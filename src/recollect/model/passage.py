@@ -31,8 +31,8 @@ class RetrievalOptions:
             None: the configured default.
         dense_weight: Share of the dense retriever, 0 to 1, of scores in ``weighted`` fusion and of reciprocal ranks in
             ``rrf``; None: the configured default.
-        rrf_k: The constant k of reciprocal rank fusion; None: the configured default.
-        candidates: How many results each retriever contributes before fusion; None: the configured default.
+        rrf_k: The constant k of reciprocal rank fusion, 1 to 10,000; None: the configured default.
+        candidates: How many results each retriever contributes before fusion, 1 to 10,000; None: as configured.
         similarity_threshold: Drop results whose cosine similarity to the query is below this, -1 to 1.
         department: Only documents of one of these departments.
         source: Only documents whose source is one of these.
@@ -49,7 +49,7 @@ class RetrievalOptions:
         explain: Attach to each result how it came to its rank, and to the reply what was done with the query.
         rerank: Name of the reranker of the best candidates; ``"none"``: no reranking; None: the configured one, for
             hybrid searches.
-        rerank_candidates: How many candidates it sees; None: what suits it, at least twice ``top_k``.
+        rerank_candidates: How many candidates it sees, 1 to 1,000; None: what suits it, at least twice ``top_k``.
         rerank_from: Rerank only where so many candidates or more are found: few need no second look.
         pseudo_relevance: Whether the first results move the query (pseudo-relevance feedback); None: as configured.
         enhance: Whether the configured query enhancements (synonyms, …) run.
@@ -60,7 +60,7 @@ class RetrievalOptions:
         collapse_duplicates: Show of passages that say the same only the best; None: as configured.
         mmr_lambda: Balance relevance (1) against variety (0) among the results (Carbonell & Goldstein 1998); None: by
             relevance alone.
-        neighbours: Widen each passage by so many chunks before and after it, 0 to 10.
+        neighbours: Widen each passage by so many chunks before and after it, 0 to 10; times ``top_k`` at most 1,000.
         merge_adjacent: Join results that touch or overlap in one document; there may then be fewer than ``top_k``.
         outline: Look up the headings and page breaks within each passage, for `RetrievedContext.parts`; answers and
             contexts do by themselves.

@@ -25,10 +25,13 @@ class Threads:
     Args:
         most: How many calls run at a time; the others wait for their turn.
         name: What the threads are called after.
+
+    Attributes:
+        most: As given.
     """
 
     def __init__(self, most: int, *, name: str = "recollect-async") -> None:
-        self._most = most
+        self.most = most
         self._name = name
         self._begin()
         renew_in_children(self)
@@ -89,7 +92,7 @@ class Threads:
     async def _run(self, interruption: Interruption, context: Context, call: Callable[[], R]) -> R:
         with self._lock:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._most, thread_name_prefix=self._name)
+                self._pool = ThreadPoolExecutor(self.most, thread_name_prefix=self._name)
             work = self._pool.submit(context.run, _contained, call)
         waiting = asyncio.wrap_future(work)
         try:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.errors import UsageError
+from recollect.interruption import check
 from recollect.retrieval._wording import SHINGLE_WORDS, read_words
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def mmr(
     worth = lambda_ * relevance
     chosen: list[int] = []
     for _ in range(min(top_k, len(relevance))):
+        check()
         best = int(np.argmax(worth))
         chosen.append(best)
         # Rounded: equal rows give sums that differ in the last bits, by their place in memory.
@@ -142,6 +144,7 @@ def collapse_duplicates(texts: Sequence[str], *, threshold: float = DUPLICATE_TH
     stands_for: dict[int, list[int]] = {}
     same_words: dict[bytes, int] = {}
     for index, key in enumerate(keys):
+        check()
         kept = same_words.get(key)
         if kept is None:
             kept = kept_texts.containing(index)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.embedding.models import known_model
 from recollect.model import CompleteOptions, Scope
+from recollect.model.bounds import MAX_RERANK_CANDIDATES
 from recollect.retrieval import fusion
 from recollect.retrieval.enhance.feedback import PseudoRelevanceFeedback
 from recollect.retrieval.enhance.plan import fuse_alternatives
@@ -220,7 +221,7 @@ class Ranker:
         defaults = DEFAULTS.get(name, UNKNOWN_RERANKER)
         # Twice what is shown, but not without end: whoever lists hundreds wants the first ones right.
         usual = self._settings.rerank_candidates or defaults.depth
-        depth = options.rerank_candidates or min(max(usual, 2 * options.top_k), 2 * usual)
+        depth = options.rerank_candidates or min(max(usual, 2 * options.top_k), 2 * usual, MAX_RERANK_CANDIDATES)
         return self._candidates(reader, found, fused[:depth], defaults)
 
     def _rerank(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.forking import computes_properties
 from recollect.model import CompleteOptions, RetrievalOptions, RetrievedContext, Scope, SearchReply, TokenUsage
+from recollect.model.bounds import MAX_CANDIDATES, MAX_RERANK_CANDIDATES
 from recollect.model.time_limits import at_moment
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource
@@ -28,7 +30,7 @@ from recollect.retrieval.staleness import StalenessNotes
 from recollect.retrieval.stopwatch import Stopwatch
 from recollect.retrieval.targets import Searched, TargetResolver, heading, tells_origins
 from recollect.retrieval.thresholds import Thresholds
-from recollect.retrieval.validation import validate
+from recollect.retrieval.validation import require_width, validate
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
 
 if TYPE_CHECKING:
@@ -76,7 +78,15 @@ class SearchSettings:
 # How often a search is tried while the rights of whoever searches change, or collections come and go.
 _ATTEMPTS = 6
 
+# A search that asks for more candidates or passages waits for its turn: it costs as much as dozens of others.
+_MOST_OF_A_LIGHT_SEARCH = 1_000
+
 _rights_key = lru_cache(maxsize=1_024)(fingerprint)
+
+
+def _is_heavy(options: RetrievalOptions) -> bool:
+    passages = (options.top_k or 0) * (1 + options.neighbours)
+    return max(options.candidates or 0, passages) > _MOST_OF_A_LIGHT_SEARCH
 
 
 class _RightsChangedError(Exception):
@@ -204,8 +214,12 @@ class Searcher:
             StoreError: What may be read changed again and again during the search.
         """
         validate(query, options)
-        with self._store.database.searching:
-            return self._searched(scope, query, self._settings.complete(at_moment(options, scope.as_of)), target)
+        complete = self._settings.complete(at_moment(options, scope.as_of))
+        require_width(complete)
+        database = self._store.database
+        turn = database.heavy_searches.place_in_thread((scope.tenant_id, None)) if _is_heavy(options) else nullcontext()
+        with turn, database.searching:
+            return self._searched(scope, query, complete, target)
 
     def _searched(self, scope: Scope, query: str, options: CompleteOptions, target: Target) -> SearchReply:
         watch = Stopwatch()
@@ -272,12 +286,13 @@ class Searcher:
 
     def _unstarved(self, search: _Search) -> SearchReply:
         """The reply; where copies of what it shows took the places of other candidates, that of more of them."""
-        reply = self._compute(search)
-        limit = search.options.candidates or self._settings.candidates
+        reply, options = self._compute(search), search.options
+        limit = options.candidates or self._settings.candidates
         copies = sum(len(one.duplicates) for one in reply.results)
-        if len(reply.results) >= search.options.top_k or not copies or copies + len(reply.results) < limit:
+        if len(reply.results) >= options.top_k or not copies or copies + len(reply.results) < limit:
             return reply
-        return self._compute(replace(search, options=replace(search.options, candidates=limit * _MORE_CANDIDATES)))
+        more = min(limit * _MORE_CANDIDATES, MAX_CANDIDATES)
+        return reply if more <= limit else self._compute(replace(search, options=replace(options, candidates=more)))
 
     def _compute(self, search: _Search) -> SearchReply:
         scope, options, watch = search.scope, search.options, search.watch
@@ -372,14 +387,16 @@ class Searcher:
         search.spent.append(plan.usage)
         if plan.degraded:
             search.degraded.append(plan)
+        limit = self._settings.limit(options)
         return CandidateRequest(
             collection=collection,
             plan=plan,
             mode=options.mode,
             top_k=options.top_k,
-            limit=self._settings.limit(options),
+            limit=limit,
             versions=versions,
-            needs_vectors=self._ranker.needs_vectors(options),
+            # Of more candidates the reranker's own are read later: thousands of vectors would lie here for nothing.
+            needs_vectors=limit <= MAX_RERANK_CANDIDATES and self._ranker.needs_vectors(options),
             past=past,
         )
 

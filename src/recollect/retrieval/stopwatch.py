@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from recollect.interruption import check
+
 
 class Stopwatch:
     """Times the stages of one search; stages may overlap, in several threads."""
@@ -16,7 +18,12 @@ class Stopwatch:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time what happens inside; a stage that comes twice is added up."""
+        """Time what happens inside; a stage that comes twice is added up.
+
+        Raises:
+            Interrupted: Nobody waits for the search any more.
+        """
+        check()
         start = time.perf_counter()
         yield
         elapsed_ms = (time.perf_counter() - start) * 1000

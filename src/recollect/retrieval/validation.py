@@ -8,21 +8,26 @@ import numbers
 from collections.abc import Mapping
 from typing import cast
 
-from recollect.errors import UsageError
+from recollect.errors import OutOfBoundsError, UsageError
 from recollect.model import RetrievalOptions
+from recollect.model.bounds import (
+    MAX_CANDIDATES,
+    MAX_NEIGHBOURS,
+    MAX_QUERY_CHARACTERS,
+    MAX_RERANK_CANDIDATES,
+    MAX_RRF_K,
+    MAX_TOP_K,
+    most_passages,
+)
 from recollect.model.filter import parse_filter
-
-MAX_QUERY_CHARACTERS = 20_000
-MAX_TOP_K = 1_000
-MAX_CANDIDATES = 10_000
-MAX_NEIGHBOURS = 10
 
 
 def validate(query: str, options: RetrievalOptions) -> None:
     """Refuse a query or options that make no sense.
 
     Raises:
-        UsageError: Says what is wrong, and what is allowed.
+        OutOfBoundsError: The query is too long, or a number too small or too large; says what is allowed.
+        UsageError: Something else is wrong; says what, and what is allowed.
     """
     _require_question(query)
     if options.mode not in (None, "hybrid", "dense", "lexical"):
@@ -36,6 +41,7 @@ def validate(query: str, options: RetrievalOptions) -> None:
         parse_filter(options.filters)
     for name, low, high in _WHOLE:
         _require_number(name, getattr(options, name), low, high, whole=True)
+    require_width(options)
     for name, least, most in _MEASURES:
         _require_number(name, getattr(options, name), least, most)
     for name in (
@@ -52,11 +58,25 @@ def validate(query: str, options: RetrievalOptions) -> None:
             raise UsageError(f"{name} must be true or false, not {getattr(options, name)!r}.")
 
 
+def require_width(options: RetrievalOptions) -> None:
+    """Refuse more passages than can be widened; also to be called once the configured ``top_k`` is known.
+
+    Raises:
+        OutOfBoundsError: Says how many passages and neighbours are allowed together.
+    """
+    most = most_passages(options.neighbours)
+    if (options.top_k or 0) > most:
+        raise OutOfBoundsError(
+            f"With neighbours={options.neighbours} a search returns at most {most:,} passages, not {options.top_k:,}. "
+            "Lower top_k or neighbours."
+        )
+
+
 _WHOLE = (
     ("top_k", 1, MAX_TOP_K),
     ("candidates", 1, MAX_CANDIDATES),
-    ("rrf_k", 0, 1_000_000),
-    ("rerank_candidates", 1, 10_000),
+    ("rrf_k", 1, MAX_RRF_K),
+    ("rerank_candidates", 1, MAX_RERANK_CANDIDATES),
     ("rerank_from", 0, 10_000),
     ("neighbours", 0, MAX_NEIGHBOURS),
 )
@@ -75,7 +95,9 @@ def _require_question(query: object) -> None:
     if not query.strip():
         raise UsageError("The query is empty: ask something.")
     if len(query) > MAX_QUERY_CHARACTERS:
-        raise UsageError(f"The query has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are allowed.")
+        raise OutOfBoundsError(
+            f"The query has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are allowed."
+        )
     if "\0" in query:
         raise UsageError("The query holds a NUL character: remove it.")
 
@@ -105,4 +127,4 @@ def _require_number(name: str, value: object, low: float, high: float, *, whole:
         raise UsageError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}.")
     if not low <= cast("float", value) <= high:
         allowed = f"lie between {low:,} and {high:,}" if math.isfinite(high) else "be a number"
-        raise UsageError(f"{name} must {allowed}, not {value!r}.")
+        raise OutOfBoundsError(f"{name} must {allowed}, not {value!r}.")

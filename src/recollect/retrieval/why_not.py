@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from recollect.model import CompleteOptions, RetrievalOptions, Scope
+from recollect.model.bounds import MAX_RERANK_CANDIDATES, MAX_TOP_K
 from recollect.model.filter import Filter, parse_filter, top_level
 from recollect.model.scope import Target
 from recollect.model.why_not import NamedDocument, WhyNot, WhyNotStage
@@ -20,7 +21,7 @@ from recollect.retrieval.ranking import NO_RERANKER, UNKNOWN_RERANKER
 from recollect.retrieval.relevance import RelevanceMeter
 from recollect.retrieval.rerank.registry import DEFAULTS
 from recollect.retrieval.thresholds import BELOW_FLOOR, Thresholds
-from recollect.retrieval.validation import MAX_TOP_K, validate
+from recollect.retrieval.validation import validate
 from recollect.retrieval.why_not_advice import advice
 from recollect.retrieval.why_not_stages import (
     DECISIVE,
@@ -217,7 +218,8 @@ class WhyNotInquiry:
             top_k=min(limit, MAX_TOP_K),
             candidates=limit,
             # The depth follows from top_k, which is another one here.
-            rerank_candidates=options.rerank_candidates or min(max(depth, 2 * options.top_k), 2 * depth),
+            rerank_candidates=options.rerank_candidates
+            or min(max(depth, 2 * options.top_k), 2 * depth, MAX_RERANK_CANDIDATES),
             similarity_threshold=None if self._settings.similarity_threshold is None else -1.0,
             min_relevance=0.0,
             min_score=None if self._settings.min_score is None else -math.inf,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.model import CompleteOptions, SearchReply
-from recollect.retrieval.validation import MAX_CANDIDATES, MAX_TOP_K
+from recollect.model.bounds import MAX_CANDIDATES, most_passages
 from recollect.retrieval.why_not_stages import Evidence, passages_of
 
 if TYPE_CHECKING:
@@ -106,9 +106,10 @@ def _more_results(evidence: Evidence, run: Run) -> str:
     words = f", or ask in words that it uses{_missing(evidence)}" if far else ""
     if wanted is not None:
         return f"Raise top_k to {wanted:,}{words}."
+    most = most_passages(evidence.options.neighbours)
     if wide is None:
-        return f"Even among {MAX_TOP_K:,} results it is missing: ask in words that it uses{_missing(evidence)}."
-    return f"Of {MAX_TOP_K:,} results (top_k) it is number {wide:,}."
+        return f"Even among {most:,} results it is missing: ask in words that it uses{_missing(evidence)}."
+    return f"Of {most:,} results (top_k) it is number {wide:,}."
 
 
 def _enough(
@@ -126,10 +127,11 @@ def _enough(
     wanted = first(likely)
     if wanted is not None:
         return wanted, None
-    wide = _rank(run(replace(options, top_k=MAX_TOP_K)), evidence)
+    most = most_passages(options.neighbours)
+    wide = _rank(run(replace(options, top_k=most)), evidence)
     if wide is None:
         return None, None
-    return first([min(MAX_TOP_K, math.ceil(wide * growth)) for growth in _GROWTH]), wide
+    return first([min(most, math.ceil(wide * growth)) for growth in _GROWTH]), wide
 
 
 def _missing(evidence: Evidence) -> str:

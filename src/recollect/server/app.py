@@ -37,7 +37,8 @@ from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext, template_of
 from recollect.server.routes import RESOURCES, assistant, health
 from recollect.server.routes import metrics as metrics_route
-from recollect.server.service import Service, search_threads
+from recollect.server.searches import Searches
+from recollect.server.service import Service
 
 if TYPE_CHECKING:
     from recollect.config import ServerConfig
@@ -72,7 +73,7 @@ def create_app(rag: RAGPipeline) -> FastAPI:
     metrics = Metrics(rag)
     authenticator = Authenticator(rag, observe=metrics.credential_not_taken)
     streams = Threads(settings.max_streams, name="recollect-stream")
-    searches = search_threads(rag.config)
+    searches = Searches(rag.config)
     assembly = rag.standpoint.assembly
     activity = assembly.activity
     limits = Limits(rag, settings.limits, refused=lambda tenant, kind: activity.count(tenant, "limit", kind))

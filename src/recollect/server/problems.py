@@ -77,6 +77,7 @@ _ROWS = (
     _Row(errors.PersonalDataError, 422, "personal-data", "Personal data is refused", more=lambda e: {"kinds": e.kinds}),
     _Row(errors.ConfigurationError, 500, "configuration", "The server is not configured for this", withheld=True),
     _Row(errors.IdempotencyKeyReusedError, 422, "idempotency-key-reused", "The key was used for something else"),
+    _Row(errors.OutOfBoundsError, 422, "not-valid", "The request is not valid"),
     _Row(errors.UsageError, 400, "bad-request", "The request cannot be done as it is"),
     _Row(errors.SessionExpiredError, 410, "session-expired", "The session's time is over"),
     _Row(errors.NotFoundError, 404, "not-found", "There is no such thing"),

@@ -18,6 +18,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from recollect.errors import SchemaVersionError, StoreError, StoreUnavailableError
+from recollect.fair_share import FairShare
 from recollect.forking import leave_to_parent, renew_in_children
 from recollect.interruption import stoppable
 from recollect.model import Scope, asked_for
@@ -128,6 +129,8 @@ class Database:
         self._wait_seconds = wait_seconds
         self._closed = False
         self.replica: ReadReplica | None = None
+        #: The places of searches that cost as much as dozens of others; tenants take turns.
+        self.heavy_searches = FairShare(max(1, (os.cpu_count() or 1) // 2))
         self._make_pools()
         renew_in_children(self)
 

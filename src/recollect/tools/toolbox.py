@@ -17,6 +17,7 @@ from recollect.errors import (
     TenantSuspendedError,
     UsageError,
 )
+from recollect.model.bounds import MAX_QUERY_CHARACTERS
 from recollect.pipeline.standpoint import EVERY_COLLECTION
 from recollect.pipeline.view import View
 from recollect.tools import additions, answers, conversations, documents, results
@@ -37,7 +38,7 @@ _QUERY = Parameter(
     type="string",
     description="What to look for, as a question or as words: it is matched by meaning and by words.",
     required=True,
-    max_length=2_000,
+    max_length=MAX_QUERY_CHARACTERS,
     free=True,
 )
 _DEPARTMENT = Parameter(
@@ -227,7 +228,7 @@ ASK = Tool(
             type="string",
             description="A whole question in plain words, which can be understood alone.",
             required=True,
-            max_length=2_000,
+            max_length=MAX_QUERY_CHARACTERS,
             free=True,
         ),
         _DEPARTMENT,

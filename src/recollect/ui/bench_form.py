@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import RetrievalOptions
+from recollect.model.bounds import MAX_CANDIDATES, MAX_NEIGHBOURS, MAX_RERANK_CANDIDATES, MAX_RRF_K
 from recollect.retrieval.rerank.registry import DEFAULTS as RERANKERS
 from recollect.server.schemas.base import Asker, acting_as
 from recollect.server.schemas.retrieval import SearchOptions
@@ -72,10 +73,17 @@ OPTIONS: tuple[Option, ...] = (
     Option(name="mode", label=_("Mode"), kind="choice", choices=("hybrid", "dense", "lexical")),
     Option(name="fusion", label=_("Fusion"), kind="choice", choices=("weighted", "rrf")),
     Option(name="dense_weight", label=_("Weight of meaning"), kind="number", least=0, most=1, step=0.05),
-    Option(name="rrf_k", label=_("RRF constant k"), kind="number", least=1, most=10_000, step=1),
-    Option(name="candidates", label=_("Candidates"), kind="number", least=1, most=10_000, step=1),
+    Option(name="rrf_k", label=_("RRF constant k"), kind="number", least=1, most=MAX_RRF_K, step=1),
+    Option(name="candidates", label=_("Candidates"), kind="number", least=1, most=MAX_CANDIDATES, step=1),
     Option(name="rerank", label=_("Reranker"), kind="choice", choices=("none", *sorted(RERANKERS))),
-    Option(name="rerank_candidates", label=_("Reranked passages"), kind="number", least=1, most=10_000, step=1),
+    Option(
+        name="rerank_candidates",
+        label=_("Reranked passages"),
+        kind="number",
+        least=1,
+        most=MAX_RERANK_CANDIDATES,
+        step=1,
+    ),
     Option(name="top_k", label=_("Results"), kind="number", least=1, most=MOST_SHOWN, step=1),
     Option(name="min_similarity", label=_("Least similarity"), kind="number", least=-1, most=1),
     Option(name="min_relevance", label=_("Least relevance"), kind="number", least=0, most=1),
@@ -84,7 +92,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(name="collapse", label=_("Collapse duplicates"), kind="flag"),
     Option(name="enhance", label=_("Query enhancement"), kind="flag"),
     Option(name="pseudo_relevance", label=_("Pseudo-relevance feedback"), kind="flag"),
-    Option(name="neighbours", label=_("Neighbours shown"), kind="number", least=0, most=10, step=1),
+    Option(name="neighbours", label=_("Neighbours shown"), kind="number", least=0, most=MAX_NEIGHBOURS, step=1),
     Option(name="merge", label=_("Merge adjacent passages"), kind="flag"),
 )
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from pydantic import ValidationError
 
-from recollect import Document, Principal
+from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect.config import RetrievalConfig
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.errors import OutOfBoundsError
 
 LEAVE = "Every employee has thirty days of annual leave. Leave is asked for two weeks ahead."
 PAY = "Salaries are paid on the twenty-fifth of each month."
@@ -48,6 +52,48 @@ def test_a_key_that_there_is_not_is_refused_with_the_one_that_was_meant(client, 
     (error,) = refused.json()["errors"]
     assert error["location"] == ["body", key]
     assert error["message"].startswith("Extra inputs are not permitted") and error["message"].endswith(words)
+
+
+TOO_MUCH = {"top_k": 1_001, "candidates": 10_001, "rerank_candidates": 1_001, "rrf_k": 0, "neighbours": 11}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/v1/search", "query"), ("/v1/context", "query"), ("/v1/ask", "question"), ("/v1/diff", "question")],
+)
+def test_the_bounds_of_a_search_are_those_of_the_library(filled, client, path, name):
+    more = {"from": "7d"} if path == "/v1/diff" else {}
+    long = ("x" * 20_001, {})
+    wide = ("annual leave", {"top_k": 101, "neighbours": 10})
+    for text, given in (*(("annual leave", {key: value}) for key, value in TOO_MUCH.items()), wide, long):
+        with pytest.raises(OutOfBoundsError):
+            filled.search(text, RetrievalOptions(**given))
+        reply = client.post(path, json={name: text, **more, **given})
+        assert (reply.status_code, reply.json()["type"]) == (422, "urn:recollect:problem:not-valid"), reply.text
+
+
+def test_the_other_doors_have_the_same_bounds(filled, client):
+    long = "x" * 20_001
+    for path in ("/v1/recall", "/api/chat"):
+        assert client.post(path, json={"query": long}).status_code == 422
+    # OpenAI's API has no 422.
+    chat = {"model": "*", "messages": [{"role": "user", "content": long}]}
+    assert client.post("/v1/chat/completions", json=chat).status_code == 400
+    assert client.post("/v1/vector_stores/default/search", json={"query": long}).status_code == 400
+    with pytest.raises(OutOfBoundsError):
+        filled.recall(long)
+    with pytest.raises(ValidationError):
+        RetrievalConfig(rrf_k=10_001)
+
+
+def test_a_configured_top_k_counts_with_neighbours(dsn, tmp_path):
+    config = RAGConfig.load(
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn},
+        embedding={"provider": "hashing"},
+        retrieval={"top_k": 200},
+    )
+    with RAGPipeline(config, embedder=HashingEmbedder()) as rag, pytest.raises(OutOfBoundsError, match="at most 100"):
+        rag.search("leave", RetrievalOptions(neighbours=10))
 
 
 def test_a_search_replies_as_the_command_does(filled, client):

@@ -9,7 +9,8 @@ import pytest
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
-from recollect.retrieval.validation import MAX_QUERY_CHARACTERS, validate
+from recollect.model.bounds import MAX_QUERY_CHARACTERS
+from recollect.retrieval.validation import validate
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,9 @@ from recollect.retrieval.validation import MAX_QUERY_CHARACTERS, validate
         {},
         {"top_k": 1, "candidates": 10_000, "neighbours": 0, "rerank_candidates": 1},
         {"top_k": np.int64(1000), "dense_weight": np.float32(0.5), "min_score": -3, "similarity_threshold": -1},
-        {"mode": "lexical", "fusion": "rrf", "rrf_k": 0, "mmr_lambda": 1, "department": ["hr"], "tags": ()},
+        {"mode": "lexical", "fusion": "rrf", "rrf_k": 1, "mmr_lambda": 1, "department": ["hr"], "tags": ()},
+        {"top_k": 100, "neighbours": 10},
+        {"top_k": 1000, "neighbours": 1, "rerank_candidates": 1000, "rrf_k": 10_000},
         {"explain": True, "pseudo_relevance": None, "use_cache": False, "metadata_filters": {"a": {"b": [1, None]}}},
     ],
 )
@@ -34,7 +37,10 @@ def test_what_makes_sense_passes(options):
         ({"top_k": True}, "top_k must be a whole number, not True"),
         ({"top_k": 2.0}, "top_k must be a whole number"),
         ({"candidates": 10**400}, "candidates must lie between 1 and 10,000"),
-        ({"rrf_k": 10**7}, "rrf_k must lie between 0 and 1,000,000"),
+        ({"rrf_k": 10**7}, "rrf_k must lie between 1 and 10,000"),
+        ({"rrf_k": 0}, "rrf_k must lie between 1 and 10,000"),
+        ({"rerank_candidates": 1001}, "rerank_candidates must lie between 1 and 1,000"),
+        ({"top_k": 101, "neighbours": 10}, r"With neighbours=10 a search returns at most 100 passages, not 101\."),
         ({"neighbours": 11}, "neighbours must lie between 0 and 10, not 11"),
         ({"similarity_threshold": 1.01}, "similarity_threshold must lie between -1 and 1"),
         ({"similarity_threshold": math.nan}, "similarity_threshold must lie between -1 and 1, not nan"),

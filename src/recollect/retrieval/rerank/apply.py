@@ -7,14 +7,16 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from recollect.errors import UsageError
 from recollect.forking import renew_in_children
+from recollect.interruption import Interrupted, Interruption, check, current, stoppable
 from recollect.retrieval.rerank.base import Candidate, Reranker
 
 logger = logging.getLogger(__name__)
@@ -88,10 +90,14 @@ class _Call:
         self._done = threading.Event()
         self._scores: list[float] = []
         self._error: Exception | None = None
+        self._interruption = Interruption()
 
     def run(self) -> None:
+        current.set(self._interruption)
         try:
             self._scores = list(self._reranker.rerank(self._query, self._candidates))
+        except Interrupted:
+            return
         except Exception as exc:  # noqa: BLE001 - whatever a reranker does, the search has an answer without it
             self._error = exc
         finally:
@@ -99,8 +105,14 @@ class _Call:
             self._done.set()
 
     def wait(self, seconds: float) -> list[float]:
-        if not self._done.wait(seconds):
-            raise TimeoutError(f"it took longer than {seconds:g} seconds")
+        try:
+            with stoppable(self._done.set):
+                if not self._done.wait(seconds):
+                    raise TimeoutError(f"it took longer than {seconds:g} seconds")
+            check()
+        finally:
+            # Nobody waits for it any more, whyever.
+            self._interruption.interrupt()
         if self._error is not None:
             raise self._error
         return self._scores
@@ -196,7 +208,8 @@ def _scores(reranker: Reranker, query: str, candidates: Sequence[Candidate], tim
         raise TimeoutError(f"{MAX_CALLS} calls of rerankers are under way already")
     call = _Call(reranker, query, candidates)
     # Daemonic, so that a hung reranker does not keep the process from ending.
-    thread = threading.Thread(target=call.run, name=f"recollect-rerank-{reranker.name}", daemon=True)
+    run, name = partial(copy_context().run, call.run), f"recollect-rerank-{reranker.name}"
+    thread = threading.Thread(target=run, name=name, daemon=True)
     try:
         thread.start()
     except RuntimeError:

@@ -8,11 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.errors import UsageError
+from recollect.interruption import check
 from recollect.retrieval.rerank._products import inner_products
 from recollect.retrieval.rerank.base import Candidate
 
 #: How many of the most similar candidates have a say about one.
 NEIGHBOURS = 10
+
+# Similarities that are computed at a time: a few hundred candidates at once, many in blocks of a few megabytes.
+_BLOCK = 1 << 18
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,13 +61,18 @@ class ConsensusReranker:
         return [float(score) for score in scores]
 
     def _averaged(self, vectors: npt.NDArray[np.float32], scores: Floats) -> Floats:
-        similarities = np.clip(inner_products(vectors, vectors), 0.0, None).astype(np.float64)
-        np.fill_diagonal(similarities, 0.0)
-        if len(scores) > self._neighbours:
-            least = np.partition(similarities, -self._neighbours, axis=1)[:, -self._neighbours]
-            similarities[similarities < least[:, None]] = 0.0
-        totals = similarities.sum(axis=1)
-        lonely = totals <= np.finfo(np.float32).eps
-        averaged: Floats = (similarities @ scores) / np.where(lonely, 1.0, totals)
-        averaged[lonely] = scores[lonely]
+        averaged: Floats = np.empty_like(scores)
+        step = max(1, _BLOCK // len(scores))
+        for start in range(0, len(scores), step):
+            check()
+            part = slice(start, start + step)
+            similarities = np.clip(inner_products(vectors[part], vectors), 0.0, None).astype(np.float64)
+            np.fill_diagonal(similarities[:, start:], 0.0)
+            if len(scores) > self._neighbours:
+                least = np.partition(similarities, -self._neighbours, axis=1)[:, -self._neighbours]
+                similarities[similarities < least[:, None]] = 0.0
+            totals = similarities.sum(axis=1)
+            lonely = totals <= np.finfo(np.float32).eps
+            averaged[part] = (similarities @ scores) / np.where(lonely, 1.0, totals)
+            averaged[part][lonely] = scores[part][lonely]
         return averaged

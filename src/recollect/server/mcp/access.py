@@ -42,9 +42,11 @@ class Access:
         may_write: Whether tools that change something are offered.
         max_characters: Of a tool's result.
         admit: Counts what is asked for.
+        caller: The tenant and the credential, which share the server's threads.
     """
 
     view: View
     may_write: bool = True
     max_characters: int = DEFAULT_CHARACTERS
     admit: Admission = unlimited
+    caller: tuple[int, str] = (0, "")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from recollect.fair_share import FairShare
 from recollect.pipeline.threads import Threads
 from recollect.tools.progress import listener
+
+if TYPE_CHECKING:
+    from recollect.server.mcp.access import Access
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,19 +28,23 @@ class BusyError(Exception):
 
 
 class Calls:
-    """Runs calls in threads.
+    """Runs calls in threads, of which callers have equal shares.
 
     Args:
-        threads: Where they run, so many at a time.
+        threads: Where they run, so many at a time; one caller has half of them at most.
         most: How many may be under way, those that wait for a thread included.
     """
 
     def __init__(self, threads: Threads, *, most: int = 1_000) -> None:
         self._threads = threads
+        half = threads.most // 2
+        self._share = FairShare(threads.most - half, spare=half)
         self._most = most
         self._under_way = 0
 
-    async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def run(
+        self, function: Callable[Concatenate[Access, P], R], access: Access, *args: P.args, **kwargs: P.kwargs
+    ) -> R:
         """What a function gives. Cancelled, it is stopped before this returns.
 
         Raises:
@@ -46,11 +54,19 @@ class Calls:
             raise BusyError
         self._under_way += 1
         try:
-            return await self._threads.run(function, *args, **kwargs)
+            async with self._share.place(access.caller):
+                return await self._threads.run(function, access, *args, **kwargs)
         finally:
             self._under_way -= 1
 
-    async def run_telling(self, tell: Tell, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def run_telling(
+        self,
+        tell: Tell,
+        function: Callable[Concatenate[Access, P], R],
+        access: Access,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
         """As `run`; what the tool reports meanwhile is told, in its order, as fast as it is taken."""
         loop = asyncio.get_running_loop()
         untold: asyncio.Queue[str | None] = asyncio.Queue()
@@ -68,7 +84,7 @@ class Calls:
 
         async def work() -> R:
             listener.set(report)
-            return await self.run(function, *args, **kwargs)
+            return await self.run(function, access, *args, **kwargs)
 
         telling = asyncio.create_task(pass_on())
         try:

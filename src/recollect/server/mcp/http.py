@@ -123,7 +123,8 @@ class Asked:
             collections=self.collection or rag.config.collection, session=self.session, user=user, as_of=self.as_of
         )
         may_write = not self.read_only and "write" in caller.scopes
-        return Access(view=view, may_write=may_write, admit=partial(limits.admitted, caller))
+        place = caller.tenant, str(caller.credential)
+        return Access(view=view, may_write=may_write, admit=partial(limits.admitted, caller), caller=place)
 
 
 class Door:
@@ -143,7 +144,7 @@ class Door:
         self._rag = rag
         self._limits = limits
         self._settings = rag.config.server
-        self._threads = Threads(rag.config.storage.max_connections, name="recollect-mcp")
+        self._threads = Threads(2 * rag.config.storage.max_connections, name="recollect-mcp")
         self._authenticator = authenticator
         self._manager = StreamableHTTPSessionManager(
             build_server(_access_of, self._threads),

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from fastapi import Request
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from recollect.model import RetrievalOptions
-from recollect.server.dependencies import Administrator, Reader
+from recollect.model.bounds import MAX_QUERY_CHARACTERS
+from recollect.server.dependencies import Administrator, Asking, Reader
 from recollect.server.openai.chunking import AttachedFile, ChunkingStrategy
 from recollect.server.openai.errors import RefusedRequestError, resource
 from recollect.server.openai.file_ids import made_from
@@ -72,10 +74,13 @@ class VectorStoreChanges(Body):
     metadata: Metadata | None = Field(None, description="All of it from now on; null: none.")
 
 
+_Query = Annotated[Text, Field(max_length=MAX_QUERY_CHARACTERS)]
+
+
 class VectorStoreSearchBody(Body):
     """A search in a collection."""
 
-    query: Text | Annotated[tuple[Text, ...], Field(min_length=1, max_length=16)] = Field(max_length=100_000)
+    query: _Query | Annotated[tuple[_Query, ...], Field(min_length=1, max_length=16)]
     filters: dict[str, Any] | None = None
     max_num_results: int = Field(10, ge=1, le=50)
     ranking_options: RankingOptions | None = None
@@ -208,8 +213,14 @@ def delete(vector_store_id: Name, caller: Administrator) -> DeletedJson:
 
 
 @router.post("/vector_stores/{vector_store_id:named}/search", summary="Find passages in a collection")
-def search(vector_store_id: Name, body: VectorStoreSearchBody, caller: Reader) -> FoundPassagesJson:
+async def search(
+    vector_store_id: Name, body: VectorStoreSearchBody, caller: Reader, service: Asking, request: Request
+) -> FoundPassagesJson:
     """Best first; of several queries, each passage by its best."""
+    return await service.searches.run(request, _found, caller, vector_store_id, body)
+
+
+def _found(caller: View, vector_store_id: str, body: VectorStoreSearchBody) -> FoundPassagesJson:
     view = caller.view(collections=vector_store(caller, vector_store_id).name)
     queries = [body.query] if isinstance(body.query, str) else list(body.query)
     options = RetrievalOptions(

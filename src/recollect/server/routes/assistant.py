@@ -12,6 +12,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recollect.errors import NotFoundError
+from recollect.model.bounds import MAX_QUERY_CHARACTERS
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.reloading import known_roots
@@ -36,7 +37,7 @@ router = APIRouter(prefix="/api", tags=["assistant"], responses=documented(400, 
 class AssistantChatBody(Body):
     """A question."""
 
-    query: Text = Field(max_length=100_000, description="In plain words.")
+    query: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
     model: Name | None = Field(
         None,
         description="A collection, COLLECTION@MODEL, or a language model; left out: what is configured.",

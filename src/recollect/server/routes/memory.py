@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 
+from recollect.pipeline import View
 from recollect.replies.cursors import cursor_at
 from recollect.replies.facts import (
     ConsolidationReportJson,
@@ -18,7 +19,7 @@ from recollect.replies.facts import (
     fact_search_json,
 )
 from recollect.replies.memory import RecallJson, recall_json
-from recollect.server.dependencies import Reader, Writer
+from recollect.server.dependencies import Asking, Reader, Writer
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Moment, Name
@@ -31,8 +32,12 @@ _AsOf = Annotated[Moment | None, Query(description="As it was known at this time
 
 
 @router.post("/recall", summary="Find what was said", responses=documented(404))
-def recall(body: RecallBody, caller: Reader) -> RecallJson:
+async def recall(body: RecallBody, caller: Reader, service: Asking, request: Request) -> RecallJson:
     """As `recollect recall --json`: the turns that answer, with those around them."""
+    return await service.searches.run(request, _recalled, caller, body)
+
+
+def _recalled(caller: View, body: RecallBody) -> RecallJson:
     found = body.of(caller).recall(body.query, body.options())
     return recall_json(body.query, found, mode=body.mode)
 
@@ -60,8 +65,12 @@ def facts(
 
 
 @router.post("/facts/search", summary="Find facts", responses=documented(404))
-def search(body: FactSearchBody, caller: Reader) -> FactSearchJson:
+async def search(body: FactSearchBody, caller: Reader, service: Asking, request: Request) -> FactSearchJson:
     """Those that answer a question, with the words that they rest on."""
+    return await service.searches.run(request, _found, caller, body)
+
+
+def _found(caller: View, body: FactSearchBody) -> FactSearchJson:
     found = body.of(caller).facts.search(body.query, body.options())
     return fact_search_json(body.query, found, mode=body.mode)
 

@@ -44,7 +44,7 @@ router = APIRouter(tags=["retrieval"], responses=documented(404))
 @router.post("/search", summary="Find the passages that answer a query", response_model=SearchReplyJson)
 async def search(body: SearchBody, caller: Reader, request: Request) -> Response:
     """As `recollect query --json`: best first, with offsets into the documents' contents."""
-    return await service_of(request).searches.run(_found, caller, body)
+    return await service_of(request).searches.run(request, _found, caller, body)
 
 
 def _found(caller: View, body: SearchBody) -> Response:
@@ -62,9 +62,9 @@ def search_hints(body: SearchOptions, caller: Reader) -> SearchHintsJson:
 
 
 @router.post("/context", summary="What a language model should read to answer a query")
-async def context(body: ContextBody, caller: Reader, service: Asking) -> AssembledContextJson:
+async def context(body: ContextBody, caller: Reader, service: Asking, request: Request) -> AssembledContextJson:
     """As `recollect query --context --json`: numbered passages within a budget."""
-    return await service.searches.run(_assembled, caller, body)
+    return await service.searches.run(request, _assembled, caller, body)
 
 
 def _assembled(caller: View, body: ContextBody) -> AssembledContextJson:
@@ -81,9 +81,9 @@ def _assembled(caller: View, body: ContextBody) -> AssembledContextJson:
 
 
 @router.post("/context/assembly", summary="What a language model should read of documents, conversations and facts")
-async def assembly(body: AssemblyBody, caller: Reader, service: Asking) -> ContextAssemblyJson:
+async def assembly(body: AssemblyBody, caller: Reader, service: Asking, request: Request) -> ContextAssemblyJson:
     """As `recollect context --json`: numbered passages of all of them within one budget."""
-    return await service.searches.run(_put_together, caller, body)
+    return await service.searches.run(request, _put_together, caller, body)
 
 
 def _put_together(caller: View, body: AssemblyBody) -> ContextAssemblyJson:
@@ -98,9 +98,9 @@ def _put_together(caller: View, body: AssemblyBody) -> ContextAssemblyJson:
 
 
 @router.post("/diff", summary="How the evidence for a question changed")
-async def diff(body: DiffBody, caller: Reader, service: Asking) -> EvidenceDiffJson:
+async def diff(body: DiffBody, caller: Reader, service: Asking, request: Request) -> EvidenceDiffJson:
     """As `recollect diff --json`: what came, went, changed and stayed from one moment to another."""
-    return await service.searches.run(_changed, caller, body)
+    return await service.searches.run(request, _changed, caller, body)
 
 
 def _changed(caller: View, body: DiffBody) -> EvidenceDiffJson:
@@ -111,9 +111,9 @@ def _changed(caller: View, body: DiffBody) -> EvidenceDiffJson:
 
 
 @router.post("/why-not", summary="Why a search misses a document")
-async def why_not(body: WhyNotBody, caller: Reader, service: Asking) -> WhyNotJson:
+async def why_not(body: WhyNotBody, caller: Reader, service: Asking, request: Request) -> WhyNotJson:
     """Where the document stands at every stage of the search, and what to change."""
-    return await service.searches.run(_missed, caller, body)
+    return await service.searches.run(request, _missed, caller, body)
 
 
 def _missed(caller: View, body: WhyNotBody) -> WhyNotJson:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from recollect.model.bounds import MAX_QUERY_CHARACTERS, MAX_TOP_K
 from recollect.model.memory import RecallOptions, Turn
 from recollect.model.time import read_time
 from recollect.pipeline import View
@@ -84,10 +85,10 @@ class RenameBody(Body):
 class MemorySearch(Body):
     """Where in memory is looked, and how."""
 
-    query: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+    query: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
     session: Name | None = Field(None, description="Only this conversation.")
     user: Name | None = Field(None, description="All of this user's conversations, beside the one named.")
-    top_k: int = Field(10, ge=1, le=1_000)
+    top_k: int = Field(10, ge=1, le=MAX_TOP_K)
     mode: Literal["hybrid", "dense", "lexical"] = Field("hybrid", description="Words and meaning, or one of them.")
     as_of: Moment | None = Field(None, description="What was known at this time (without a zone: UTC).")
 

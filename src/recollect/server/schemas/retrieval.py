@@ -9,32 +9,39 @@ from pydantic import Field
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
+from recollect.model.bounds import (
+    MAX_CANDIDATES,
+    MAX_NEIGHBOURS,
+    MAX_QUERY_CHARACTERS,
+    MAX_RERANK_CANDIDATES,
+    MAX_RRF_K,
+    MAX_TOP_K,
+)
 from recollect.model.time_limits import time_limits
 from recollect.pipeline import View
 from recollect.server.schemas.base import Body, Moment, Name, Text, Viewpoint
-
-# As long as a question may be that anybody types or pastes; what is longer is a document.
-_MAX_CHARACTERS = 100_000
 
 
 class SearchOptions(Viewpoint):
     """How passages are searched; what is left out is as configured."""
 
     mode: Literal["hybrid", "dense", "lexical"] | None = None
-    top_k: int | None = Field(None, ge=1, le=1_000)
+    top_k: int | None = Field(None, ge=1, le=MAX_TOP_K)
     fusion: Literal["weighted", "rrf"] | None = None
     dense_weight: float | None = Field(None, ge=0, le=1)
-    rrf_k: int | None = Field(None, ge=1, le=10_000)
-    candidates: int | None = Field(None, ge=1, le=10_000)
+    rrf_k: int | None = Field(None, ge=1, le=MAX_RRF_K)
+    candidates: int | None = Field(None, ge=1, le=MAX_CANDIDATES)
     min_similarity: float | None = Field(None, ge=-1, le=1)
     min_relevance: float | None = Field(None, ge=0, le=1)
     min_score: float | None = None
     rerank: Name | None = None
-    rerank_candidates: int | None = Field(None, ge=1, le=10_000)
+    rerank_candidates: int | None = Field(None, ge=1, le=MAX_RERANK_CANDIDATES)
     pseudo_relevance: bool | None = None
     collapse: bool | None = None
     mmr: float | None = Field(None, ge=0, le=1)
-    neighbours: int = Field(0, ge=0, le=10)
+    neighbours: int = Field(
+        0, ge=0, le=MAX_NEIGHBOURS, description="Chunks before and after each passage; at most 1,000 times top_k."
+    )
     merge: bool = False
     department: tuple[Name, ...] = Field((), description="Only documents of one of these departments.")
     source: tuple[Name, ...] = Field((), description="Only documents of one of these sources.")
@@ -88,7 +95,7 @@ class SearchOptions(Viewpoint):
 class SearchBody(SearchOptions):
     """A search."""
 
-    query: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+    query: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is searched, and how."""
@@ -98,7 +105,7 @@ class SearchBody(SearchOptions):
 class AskBody(SearchOptions):
     """A question."""
 
-    question: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+    question: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is asked, and how passages are searched for it."""
@@ -110,7 +117,7 @@ class ChatBody(SearchOptions):
 
     session: Name = Field(description="The conversation's id, yours to choose: it begins with its first question.")
     user: Name | None = Field(None, description="Whose conversation, where several users have one of that id.")
-    question: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+    question: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is asked, and how passages are searched for it."""
@@ -138,7 +145,7 @@ class ContextBody(SearchBody):
 class AssemblyBody(Body):
     """What a language model should read of documents, conversations and facts."""
 
-    query: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+    query: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
     strategy: Literal["hybrid", "semantic", "episodic", "rag", "documents", "bm25"] = Field(
         "hybrid",
         description="Everything; by meaning, facts first; conversations alone; documents and memory, documents first, "
@@ -169,7 +176,7 @@ class AssemblyBody(Body):
 class DiffBody(SearchOptions):
     """A question at two moments."""
 
-    question: Text = Field(max_length=_MAX_CHARACTERS, description="In plain words.")
+    question: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
     from_: Moment = Field(alias="from", description="The earlier moment.")
     to: Moment | None = Field(None, description="The later one; left out: now.")
 

@@ -56,11 +56,11 @@ async def compare(visit: Visiting) -> Response:
         for _side in SIDES[1:]:
             await visit.require(BENCH.scope)
         try:
-            replies = await visit.service.searches.run(_replies, visit, bench)
+            replies = await visit.service.searches.run(visit.request, _replies, visit, bench)
             context["comparison"] = compared(*replies)
             if bench["missed"]:
                 await visit.require(BENCH.scope)
-                context["missed"] = await visit.service.searches.run(_missed, visit, bench)
+                context["missed"] = await visit.service.searches.run(visit.request, _missed, visit, bench)
         except (UsageError, NotFoundError, PermissionDeniedError) as exc:
             context["problem"] = str(exc)
     return visit.page("bench/compare.html", BENCH, **await visit.run(_form, visit, bench), **context)
@@ -126,7 +126,7 @@ async def cases(visit: Visiting) -> Response:
         found = await visit.run(saved_cases, _keeper(visit, bench))
         context["cases"] = found
         if found and visit.request.query_params.get("run"):
-            context["runs"] = await visit.service.searches.run(_runs, visit, bench, found)
+            context["runs"] = await visit.service.searches.run(visit.request, _runs, visit, bench, found)
             context["means"] = _means(context["runs"])
     except (UsageError, NotFoundError, PermissionDeniedError) as exc:
         context["problem"] = str(exc)

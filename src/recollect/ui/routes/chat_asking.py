@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from recollect.answer.follow_up import Exchange as Before
 from recollect.model import Answer
+from recollect.model.bounds import MAX_QUERY_CHARACTERS
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.session_place import label
 from recollect.server.admission import hand_over
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 router = page_router()
 
-_MOST_CHARACTERS = 100_000
 _MOST_BEFORE = 100
 
 
@@ -43,7 +43,7 @@ _MOST_BEFORE = 100
 async def ask(
     session: Annotated[Name, Path()],
     visit: Visiting,
-    question: Annotated[Text, Form(max_length=_MOST_CHARACTERS)],
+    question: Annotated[Text, Form(max_length=MAX_QUERY_CHARACTERS)],
     user: Annotated[Name | None, Query()] = None,
     collection: Annotated[tuple[Name, ...], Form(max_length=100)] = (),
     model: Annotated[str, Form(max_length=500)] = "",

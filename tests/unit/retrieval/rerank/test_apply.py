@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import ProviderError, UsageError
+from recollect.interruption import Interrupted, Interruption, check, current
 from recollect.retrieval.rerank.apply import MAX_CALLS, apply, standardised
 from recollect.retrieval.rerank.base import Candidate
 
@@ -104,6 +106,45 @@ def test_a_failure_leaves_the_first_order_and_is_logged(reranker, named, caplog)
     assert named in outcome.reason
     assert reranker.name in caplog.text
     assert named in caplog.text
+
+
+class Looping:
+    """Works for ever, and looks now and then whether anybody waits."""
+
+    name = "looping"
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
+    def rerank(self, query, candidates):
+        try:
+            while True:
+                check()
+        finally:
+            self.ended.set()
+
+
+def test_a_reranker_that_nobody_waits_for_any_more_is_stopped():
+    looping = Looping()
+    assert not apply(looping, "q", candidates(1.0, 2.0), weight=1, timeout_seconds=0.01).reranked
+    assert looping.ended.wait(30)
+
+    looping, interruption, ends = Looping(), Interruption(), []
+    context = copy_context()
+    context.run(current.set, interruption)
+
+    def search() -> None:
+        try:
+            apply(looping, "q", candidates(1.0, 2.0), weight=1, timeout_seconds=600)
+        except Interrupted:
+            ends.append("interrupted")
+
+    thread = threading.Thread(target=context.run, args=(search,))
+    thread.start()
+    interruption.interrupt()
+    thread.join(30)
+    assert ends == ["interrupted"]
+    assert looping.ended.wait(30)
 
 
 def test_hanging_rerankers_neither_block_nor_pile_up():

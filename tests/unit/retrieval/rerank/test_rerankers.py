@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import tracemalloc
+from contextvars import copy_context
+
 import numpy as np
 import pytest
 
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
+from recollect.interruption import Interrupted, Interruption, current
 from recollect.retrieval.rerank._memory import BoundedMemory
 from recollect.retrieval.rerank.base import Candidate
 from recollect.retrieval.rerank.best_sentence import BestSentenceReranker
@@ -101,6 +105,35 @@ def test_consensus_lifts_what_resembles_the_best_and_sinks_the_outlier():
     scores = ConsensusReranker(neighbours=2).rerank("any", texts)
     assert scores[2] == pytest.approx(2.5, abs=0.01)
     assert scores[3] == pytest.approx(-1, abs=0.01)
+
+
+def many(count: int) -> list[Candidate]:
+    random = np.random.default_rng(3)
+    vectors = random.normal(size=(count, 32)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return [Candidate(chunk_id=i, text="", score=float(i % 17), embedding=v) for i, v in enumerate(vectors)]
+
+
+def test_consensus_of_many_needs_little_memory_and_scores_them_as_a_whole_matrix_does(monkeypatch):
+    candidates = many(4000)
+    reranker = ConsensusReranker()
+    reranker.rerank("any", candidates[:20])
+    tracemalloc.start()
+    scores = reranker.rerank("any", candidates)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20, "a matrix of all would take 128 MB"
+    monkeypatch.setattr("recollect.retrieval.rerank.consensus._BLOCK", 1 << 30)
+    assert ConsensusReranker().rerank("any", candidates) == pytest.approx(scores)
+
+
+def test_consensus_of_many_ends_where_nobody_waits_for_it():
+    interruption = Interruption()
+    interruption.interrupt()
+    context = copy_context()
+    context.run(current.set, interruption)
+    with pytest.raises(Interrupted):
+        context.run(ConsensusReranker().rerank, "any", many(20))
 
 
 def test_consensus_without_vectors_keeps_the_scores():
