@@ -43,7 +43,6 @@ from recollect.model.outline import Heading, PageSpan
 from recollect.model.principal import Principal, read_permissions
 
 _MAX_CONTEXT_CHARACTERS = 4_000
-_MAX_ORIGIN_CHARACTERS = 2_000
 
 
 class _Record(BaseModel):
@@ -96,7 +95,7 @@ class DocumentRecord(_Record):
     ttl: str | float | None = None
     permissions: list[str] | str | None = None
     expires_at: datetime | None = None
-    origin: Annotated[str, Field(min_length=1, max_length=_MAX_ORIGIN_CHARACTERS)] | None = None
+    origin: Annotated[str, Field(min_length=1)] | None = None
     readers: list[str] | None = None
     owner: str = ""
     twin: Annotated[int, Field(ge=0, lt=2**63)] = 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import PermissionDeniedError, RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.flow import batches, embed_and_write
-from recollect.ingest.prepare import require_storable, storable
+from recollect.ingest.prepare import MAX_NAME_BYTES, require_storable, storable
 from recollect.ingest.records import BadLine, ImportedDocument
 from recollect.ingest.report import EXPIRED, IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import Origins
@@ -170,7 +170,10 @@ class Importer:
             )
 
     def _item(self, record: ImportedDocument, lifetime: timedelta | None) -> _Item:
-        source, uri = self._origins.place(record.origin or MANUAL_SOURCE, record.document.source or "")
+        origin = storable(record.origin or MANUAL_SOURCE)
+        if len(origin.encode()) > MAX_NAME_BYTES:
+            raise UsageError(f"has an origin that is longer than {MAX_NAME_BYTES:,} bytes")
+        source, uri = self._origins.place(origin, storable(record.document.source or ""))
         ttl = record.document.ttl if lifetime is None else lifetime
         record = replace(record, document=replace(record.document, source=uri or None, ttl=ttl))
         if not self._keep_originals:
@@ -205,7 +208,7 @@ class Importer:
         cut = replace(cut, keeps_attached=True, owner=record.owner, twin=-record.twin)
         message = record.attached_to
         if message is not None:
-            message = self._origins.place(record.origin or MANUAL_SOURCE, storable(message))[1]
+            message = self._origins.place(origin, storable(message))[1]
         return _Item(record.line, cut, embeddings, source, message)
 
     def _admitted(self, record: ImportedDocument) -> Document | None:

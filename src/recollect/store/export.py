@@ -44,14 +44,12 @@ class ExportRepository:
             max_original_bytes: With each document the file that it was read from, where it is kept and no larger.
         """
         after = 0
-        known = _SQL["known_now"] if scope.as_of is None else _SQL["known_as_of"]
-        query = f"{_SQL['documents']} AND {known} AND {may_read_version(scope)} {_SQL['page']}"
+        query = f"{_SQL['documents']} AND {may_read_version(scope)} {_SQL['page']}"
         while True:
             params = {
                 "tenant_id": scope.tenant_id,
                 "collection_id": collection.collection_id,
                 "after": after,
-                "as_of": scope.as_of,
                 "limit": _PAGE_DOCUMENTS,
                 **access_params(scope),
             }

@@ -5,7 +5,7 @@ SELECT v.document_id, v.version_id, v.uri, x.content, v.title, v.metadata, v.tag
        v.mime_type, v.event_from, v.event_to, t.headings, t.pages, r.name, r.mime_type, o.byte_count, o.file_hash,
        CASE WHEN a.access_id = 0 AND a.grants = '{*}' AND a.denials = '{}' THEN NULL
             ELSE coalesce(nullif(a.grants, '{}'), '{!*}') || ARRAY(SELECT '!' || unnest(a.denials)) END,
-       coalesce(k.location, s.name), CASE WHEN v.expires_at > now() THEN nullif(v.expires_at, 'infinity') END, d.owner, abs(d.twin), c.readers, d.attached_to
+       coalesce(k.location, s.name), nullif(v.expires_at, 'infinity'), d.owner, abs(d.twin), c.readers, d.attached_to
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
 JOIN texts x USING (tenant_id, text_hash)
 JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
@@ -16,6 +16,7 @@ LEFT JOIN access_lists a ON a.tenant_id = d.tenant_id AND a.collection_id = d.co
 LEFT JOIN version_originals r ON r.tenant_id = v.tenant_id AND r.version_id = v.version_id
 LEFT JOIN originals o ON o.tenant_id = r.tenant_id AND o.file_hash = r.file_hash
 WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.document_id > %(after)s
+  AND v.known_to = 'infinity' AND v.expires_at > now()
 
 -- messages: what documents hang on, by number
 SELECT d.document_id, d.uri FROM documents d
@@ -23,12 +24,6 @@ WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)
 
 -- stands: whether a version is there still
 SELECT 1 FROM document_versions WHERE tenant_id = %(tenant_id)s AND version_id = %(version_id)s
-
--- known_now: the current version
-v.known_to = 'infinity' AND v.expires_at > now()
-
--- known_as_of: the version that was current at a moment
-v.known_from <= %(as_of)s AND v.known_to > %(as_of)s
 
 -- page: the end of documents
 ORDER BY v.document_id LIMIT %(limit)s
