@@ -51,13 +51,13 @@ def test_documents_are_named_within_a_collection(two, before: bool):
     assert command("documents", "delete", "hr/leave.md", "--json").json == {"deleted": 1}
     assert command("documents", "erase", "hr/leave.md", "--yes", "--json").json["erased"] == 1
     missing = command("documents", "show", "hr/leave.md", "--json", status=1)
-    assert "in the collection 'b': there is one in 'a'" in missing.json["error"]["message"]
-    assert two("documents", "show", "hr/leave.md", "--json").json["collection"] == "a"
+    assert "is in collection 'a', not in 'b'" in missing.json["error"]["message"]
+    assert two("documents", "show", "hr/leave.md", "-c", "*", "--json").json["collection"] == "a"
 
 
 def test_a_source_in_two_collections_asks_which(two):
     for name, *rest in (["show"], ["history"], ["delete"], ["erase", "--yes"], ["ttl", "30d"]):
-        refused = two("documents", name, "hr/leave.md", *rest, "--json", status=2)
+        refused = two("documents", name, "hr/leave.md", *rest, "-c", "*", "--json", status=2)
         error = refused.json["error"]
         assert error["type"] == "UsageError"
         for word in ("'a'", "'b'", "--collection"):
@@ -65,10 +65,36 @@ def test_a_source_in_two_collections_asks_which(two):
     assert two("documents", "list", "-c", "b", "--json").json["documents"], "nothing was changed"
 
 
+def test_names_mean_the_configured_collection(two, tmp_path):
+    """Every command that takes a document: with ``b`` configured, nothing happens to one of ``a``."""
+    (tmp_path / "b.toml").write_text('[rag]\ncollection = "b"\n', encoding="utf-8")
+    before = two("documents", "list", "-c", "a", "--json").json
+    (known,) = [one["document_id"] for one in before["documents"] if one["source"] == "it/errors.md"]
+    for command, *rest in (
+        ["documents show"],
+        ["documents delete"],
+        ["documents erase", "--yes"],
+        ["documents original", "--output", tmp_path / "copy"],
+        ["documents reread"],
+        ["documents history"],
+        ["documents diff"],
+        ["documents restore", "1"],
+        ["documents ttl", "1d"],
+        ["history"],
+        ["grants list"],
+        *([f"grants {change}", "--who", "user:eve"] for change in ("add", "remove", "deny")),
+    ):
+        for document in (known, "it/errors.md"):
+            refused = two(*command.split(), document, *rest, "--config", tmp_path / "b.toml", status=1)
+            assert "is in collection 'a', not in 'b'" in refused.err
+            assert "--collection a" in refused.err
+    assert two("documents", "list", "-c", "a", "--json").json == before
+
+
 def test_documents_of_an_id_are_not_looked_for_elsewhere(two):
     (only,) = two("documents", "list", "-c", "b", "--json").json["documents"]
     refused = two("documents", "delete", only["document_id"], "-c", "a", status=1)
-    assert "there is one in 'b'" in refused.err
+    assert "is in collection 'b', not in 'a'" in refused.err
     assert "no collection 'nope'" in two("documents", "show", "hr/leave.md", "-c", "nope", status=1).err
 
 

@@ -352,9 +352,9 @@ def test_an_export_carries_permissions_into_another_collection(rag: RAGPipeline,
     file.write_text("".join(rag.collections.export_lines()), encoding="utf-8")
     rag.view(collections="copy").collections.import_file(file)
     copies = {one.source: one for one in rag.view(collections="copy").documents.list()}
-    told = rag.grants.of_documents(copies[SECRET].document_id)[0]
+    told = rag.view(collections="copy").grants.of_documents(copies[SECRET].document_id)[0]
     assert told.permissions == Permissions(grants=("role:clerk",), denials=("user:eve",))
-    assert rag.grants.of_documents(copies[OPEN].document_id)[0].inherited
+    assert rag.view(collections="copy").grants.of_documents(copies[OPEN].document_id)[0].inherited
     line = json.loads(file.read_text(encoding="utf-8").splitlines()[1]) | {"permissions": ["nobody"], "source": "x"}
     file.write_text(json.dumps(line), encoding="utf-8")
     assert rag.view(collections="copy").collections.import_file(file).failed == 1

@@ -159,14 +159,15 @@ def test_documents_and_files_are_ingested_by_what_they_are(pipeline: RAGPipeline
             pipeline.ingest("A text.", **options)
 
 
-def test_documents_are_named_in_the_collection_that_the_view_was_given(pipeline: RAGPipeline):
+def test_documents_are_named_in_the_collections_of_the_view(pipeline: RAGPipeline):
     for name in ("hr", "it"):
         pipeline.view(collections=name).ingest(Document(content=f"Rules of {name}.", source="rules.md"))
     with pytest.raises(UsageError, match="Several documents"):
-        pipeline.documents.get("rules.md")
+        pipeline.view(collections="*").documents.get("rules.md")
     assert pipeline.view(collections="it").documents.get("rules.md").content == "Rules of it."
-    with pytest.raises(NotFoundError, match="there is one in 'hr' and 'it'"):
-        pipeline.view(collections="default").documents.get("rules.md")
+    for view in (pipeline, pipeline.view(collections="default")):
+        with pytest.raises(NotFoundError, match="is in collections 'hr' and 'it', not in 'default'"):
+            view.documents.get("rules.md")
 
 
 def test_what_is_kept_for_each_tenant_is_bounded(pipeline: RAGPipeline, monkeypatch: pytest.MonkeyPatch):

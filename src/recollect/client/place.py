@@ -71,6 +71,20 @@ class Place:
         return self.names[0]
 
     @property
+    def written(self) -> str | None:
+        """The one collection as requests name it, ``*`` for all; None: the configured one.
+
+        Raises:
+            UsageError: There are several.
+        """
+        return EVERYWHERE if self.collections == (EVERYWHERE,) else self.named
+
+    @property
+    def within(self) -> dict[str, Any]:
+        """The collections of documents as the query of a request names them."""
+        return {} if self.collections is None else {"collection": list(self.collections)}
+
+    @property
     def named(self) -> str | None:
         """The one collection that was named; None: none, or all.
 

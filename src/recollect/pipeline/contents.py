@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import NotFoundError, SessionExpiredError, UsageError
 from recollect.model.arguments import checked
@@ -10,13 +10,15 @@ from recollect.model.shown import show
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from recollect.model import Scope
     from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart, GrepReply
     from recollect.model.original import Original
     from recollect.model.scope import Target
     from recollect.store.contents import Places
+
+T = TypeVar("T")
 
 #: Documents of a listing, characters of a part, matches, and chunks of a listing, at most.
 MAX_ENTRIES = 1_000
@@ -40,7 +42,7 @@ class Contents(Group):
         Raises:
             NotFoundError: There is no such document where the view looks.
         """
-        found = self._at.store.contents.outline(*self._places(), document_id)
+        found = self._of(document_id, self._at.store.contents.outline)
         show("outline", documents=[(document_id, 0)])
         return found
 
@@ -58,7 +60,7 @@ class Contents(Group):
         """
         _require_range("start", start, 0, 2**31 - 2)
         _require_range("length", length, 1, MAX_CHARACTERS)
-        part = self._at.store.contents.part(*self._places(), document_id, start=start, length=length)
+        part = self._of(document_id, self._at.store.contents.part, start=start, length=length)
         if start and start >= part.characters:
             raise UsageError(
                 f"The document {document_id} has {part.characters} characters: start must be less, not {start}."
@@ -87,9 +89,7 @@ class Contents(Group):
         _require_range("start", start, 0, 2**31 - 2)
         stop = 2**31 - 1 if end is None else end
         _require_range("end", stop, 0, 2**31 - 1)
-        return self._at.store.contents.chunks(
-            *self._places(), document_id, after=after, limit=limit, start=start, end=stop
-        )
+        return self._of(document_id, self._at.store.contents.chunks, after=after, limit=limit, start=start, end=stop)
 
     def original(self, document_id: int) -> Original:
         """The file that a document was read from, as it came; its bytes are read when they are wanted.
@@ -97,7 +97,7 @@ class Contents(Group):
         Raises:
             NotFoundError: There is no such document where the view looks, or its original was not kept.
         """
-        found = self._at.store.contents.original(*self._places(), document_id)
+        found = self._of(document_id, self._at.store.contents.original)
         show("original", documents=[(document_id, 0)])
         return found
 
@@ -159,7 +159,7 @@ class Contents(Group):
         contents = self._at.store.contents
         if document_id is not None:
             # One that is not there is told as that, and not as one without matches.
-            contents.part(scope, places, document_id, start=0, length=0)
+            self._of(document_id, contents.part, start=0, length=0)
             from_document = document_id
         sizes = contents.sizes(
             scope, places, from_document=from_document, document_id=document_id, department=department
@@ -194,6 +194,15 @@ class Contents(Group):
         scope, places = self._places()
         contents = self._at.store.contents
         return contents.entries(scope, places, name=name, department=department, after=after, limit=limit)
+
+    def _of(self, document_id: int, read: Callable[..., T], **how: int) -> T:
+        """Read one document; the error for one of another collection says which."""
+        places = self._places()
+        try:
+            return read(*places, document_id, **how)
+        except NotFoundError:
+            self._at.resolve(self._at.scope, document_id)
+            raise
 
     def _places(self) -> tuple[Scope, Places]:
         """As whom, and in which collections, a search of the view looks."""

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 class Documents(Group):
     """The documents of a view; see `recollect.View`.
 
-    A document is named by its id or by its source, in the view's collection where it was given one, in any otherwise.
-    Those of a session are listed by its view alone. What the view's principal may not read does not exist for these
-    methods; what changes a document takes one of the principal's own, in a collection that the principal may write to,
-    or of a collection that the principal owns.
+    A document is named by its id or by its source, and must be in one of the view's collections: those given, else the
+    configured one; ``"*"`` means all. For a document elsewhere, the error names its collection. Documents of a session
+    are listed by its view alone. What the view's principal may not read does not exist for these methods; what changes
+    a document takes one of the principal's own, in a collection that the principal may write to, or of a collection
+    that the principal owns.
     """
 
     def get(self, document: int | str) -> DocumentRecord:
@@ -68,7 +69,7 @@ class Documents(Group):
         except NotFoundError:
             return None
         found = store.jobs.unstored_documents(scope, document_id=document_id)
-        if not found or self._at.named not in {None, found[0].collection}:
+        if not found or not self._at.names_documents_of(found[0].collection):
             return None
         return None if store.collections.find(scope, found[0].collection) is None else found[0]
 
@@ -80,8 +81,6 @@ class Documents(Group):
             UsageError: Several documents have one of the sources; the message says where each of them is.
         """
         scope = self._at.present()
-        if self._at.named is not None:
-            self._at.place(scope)
         return [self._at.resolve(scope, document) for document in documents]
 
     def filter_hints(self, options: RetrievalOptions) -> list[str]:

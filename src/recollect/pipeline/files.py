@@ -12,7 +12,7 @@ from recollect.model.time import read_lifetime
 from recollect.model.uploaded_file import BatchedJob, FileUse, UploadedFile
 from recollect.pipeline.jobs import enqueue_all
 from recollect.pipeline.preparing import ChunkSizes
-from recollect.pipeline.standpoint import Group
+from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 from recollect.store.files import missing_file
 
 if TYPE_CHECKING:
@@ -157,6 +157,9 @@ class Files(Group):
             PermissionDeniedError: It is not the principal's to change.
         """
         scope, store = self._at.present(), self._at.store
+        unstored = store.jobs.unstored_documents(scope, document_id=document_id)
+        if not any(self._at.names_documents_of(one.collection) for one in unstored):
+            self._at.resolve(scope, document_id)
         store.documents.require_changeable(scope, [document_id])
         # A job that runs stops at its next step; where it has stored by then, it closes that itself.
         for job_id in store.files.detach(scope, document_id):
@@ -177,8 +180,9 @@ class Files(Group):
         store.documents.require_changeable(scope, made)
         store.files.delete(scope, file_id)
         # Behind it: a job that stores it now looks once more whether the file is there, and closes what it has stored.
+        everywhere = Files(replace(self._at, collections=(EVERY_COLLECTION,)))
         for document_id in made:
-            self.detach(document_id)
+            everywhere.detach(document_id)
 
     # Last: its name is a type's in what stands before it.
     def list(

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION
-from recollect.errors import PermissionDeniedError, UsageError
+from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import RetrievalOptions, Scope
 from recollect.model.principal import reads_as
 from recollect.model.scope import Guest, Target
@@ -163,14 +163,34 @@ class Standpoint:
         """
         return self.store.collections.get(scope, self.collection)
 
+    @property
+    def naming(self) -> tuple[str, ...] | None:
+        """The collections whose documents names mean; with a session, only those given beside it; None: all."""
+        names = self.names if self.session is None else self.collections or ()
+        return None if EVERY_COLLECTION in names else names
+
+    def names_documents_of(self, collection: str) -> bool:
+        """Return whether names mean documents of this collection."""
+        return self.naming is None or collection in self.naming
+
     def resolve(self, scope: Scope, document: int | str) -> int:
-        """The id of a document that is named by id or by source, in the collection that the view was given.
+        """Return the id of a document of the view's collections; every method that takes a document begins here.
+
+        Args:
+            scope: The scope that the document is looked up in.
+            document: An id or a source.
 
         Raises:
-            NotFoundError: There is none.
-            UsageError: Several have that source.
+            NotFoundError: The view's collections have no such document. The message names the collections that do.
+            UsageError: Several documents have that source.
         """
-        return self.store.documents.resolve(scope, document, collection=self.named)
+        try:
+            return self.store.documents.resolve(scope, document, collections=self.naming)
+        except NotFoundError:
+            for name in self.collections or ():
+                if name not in {EVERY_COLLECTION, DEFAULT_COLLECTION}:
+                    self.store.collections.get(scope, name)  # the collection itself may be missing
+            raise
 
     def answering(self, options: RetrievalOptions | None) -> RetrievalOptions:
         """The options of a search for an answer: for as many passages as configured, if no number is given."""

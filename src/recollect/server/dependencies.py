@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, cast
 
-from fastapi import Depends, Request, Security
+from fastapi import Depends, Query, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 
 from recollect.pipeline import View
@@ -14,6 +14,7 @@ from recollect.server import named_paths
 from recollect.server.admission import admit
 from recollect.server.caller import Caller
 from recollect.server.requests import caller_of
+from recollect.server.schemas.base import Name
 from recollect.server.service import Service
 
 if TYPE_CHECKING:
@@ -114,6 +115,25 @@ Reader = Annotated[View, Security(_own, scopes=["read"])]
 Writer = Annotated[View, Security(_own, scopes=["write"])]
 #: The caller's view, for what is remembered of what documents say.
 Participant = Annotated[View, Security(_own, scopes=["read", "write"])]
+
+_Within = Annotated[
+    tuple[Name, ...],
+    Query(alias="collection", description="Only a document of one of these collections; left out: of any."),
+]
+
+
+async def _read_document(view: Reader, collections: _Within = ()) -> View:
+    return view.view(collections=collections or "*")
+
+
+async def _write_document(view: Writer, collections: _Within = ()) -> View:
+    return view.view(collections=collections or "*")
+
+
+#: The caller's view of the document that a path names by its number.
+DocumentReader = Annotated[View, Depends(_read_document)]
+#: As `DocumentReader`, for what changes the document.
+DocumentWriter = Annotated[View, Depends(_write_document)]
 #: The caller's view, for collections, rights and what was done.
 Administrator = Annotated[View, Security(_administered, scopes=["admin"])]
 #: The view of whoever says who may do what: administrators of all of it, whoever writes of what is theirs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
@@ -251,7 +252,7 @@ class DocumentRepository:
         with self._database.transaction(scope) as connection:
             require_changeable(connection, scope, document_ids)
 
-    def resolve(self, scope: Scope, document: int | str, *, collection: str | None = None) -> int:
+    def resolve(self, scope: Scope, document: int | str, *, collections: Sequence[str] | None = None) -> int:
         """The id of a document that is named by its id or by its source; a closed one has its name still.
 
         Of several that have a source, the one is meant that an ingest of it would meet. A text of digits is an id or a
@@ -260,34 +261,31 @@ class DocumentRepository:
         Args:
             scope: Whose.
             document: An id, or a source.
-            collection: Only a document of this collection; None: of any.
+            collections: Only a document of these; None: of any.
 
         Raises:
-            NotFoundError: There is none of that id or source.
+            NotFoundError: There is none of that id or source in these collections.
             UsageError: Several documents have that source, and none or several of them are met, or it is the id of one
                 and the source of another; the message says where each of them is.
         """
         number = document if isinstance(document, int) else whole_number(document)
         ids = [] if number is None else self._ever(scope, "by_id", document_id=number)
-        closed = ids
         if isinstance(document, str):  # a text of digits may be either
             name = document.replace("\0", "")
-            named = self.ids_by_uri(scope, name)
-            ids = list(dict.fromkeys([*ids, *named]))
-            closed = [] if ids and collection is None else self._ever(scope, "ever_by_uri", uri=name)
-        if len(ids) == 1 and collection is None:
-            return ids[0]
-        places = self._whereabouts(scope, [*ids, *closed])
-        within = [place for place in places if collection in {None, place.collection}]
-        # A closed one is meant only where none of that name is current.
-        wanted = [place for place in within if place.document_id in ids] or within
+            ids = list(dict.fromkeys([*ids, *self.ids_by_uri(scope, name)]))
+        places = self._whereabouts(scope, ids)
+        wanted = [place for place in places if collections is None or place.collection in collections]
+        if isinstance(document, str) and not wanted:
+            # A closed one is meant only where none of that name is current.
+            places = self._whereabouts(scope, [*ids, *self._ever(scope, "ever_by_uri", uri=name)])
+            wanted = [place for place in places if collections is None or place.collection in collections]
         if len(wanted) > 1 and number not in {place.document_id for place in wanted}:
             own = self._ever(scope, "given", condition=met(scope), document_ids=[place.document_id for place in wanted])
             wanted = [place for place in wanted if place.document_id in own] if len(own) == 1 else wanted
         if len(wanted) == 1:
             return wanted[0].document_id
         if not wanted:
-            raise NotFoundError(_nowhere(document, collection, places))
+            raise NotFoundError(_nowhere(document, collections or (), places))
         raise UsageError(_several(document, wanted))
 
     def _whereabouts(self, scope: Scope, ids: Sequence[int]) -> list[_Place]:
@@ -375,14 +373,18 @@ class _Place:
     origin: str
 
 
-def _nowhere(document: int | str, collection: str | None, places: Sequence[_Place]) -> str:
-    within = "" if collection is None else f" in the collection {collection!r}"
-    others = " and ".join(sorted({repr(place.collection) for place in places}))
-    if not others and whole_number(str(document)) is not None:
-        # As whoever reads it by its number is told.
-        return f"There is no document {document}. `recollect documents list` shows what there is."
-    hint = f"there is one in {others}" if others else "`recollect documents list` shows what there is"
-    return f"There is no document {document!r}{within}: {hint}."
+def _nowhere(document: int | str, collections: Sequence[str], places: Sequence[_Place]) -> str:
+    shown = document if whole_number(str(document)) is not None else repr(document)
+    others = sorted({place.collection for place in places})
+    if not others:
+        # The same text as for a read by number: nothing tells that the caller may not read it.
+        return f"There is no document {shown}. `recollect documents list` shows what there is."
+    return (
+        f"Document {shown} is in collection{'s' * (len(others) > 1)} {' and '.join(map(repr, others))}, not in "
+        f"{' or '.join(map(repr, collections)) or 'this session'}. Name that collection: "
+        f"`--collection {shlex.quote(others[0])}`, `view(collections={others[0]!r})` in Python, or the parameter "
+        "`collection` over HTTP."
+    )
 
 
 def _several(document: int | str, places: Sequence[_Place]) -> str:

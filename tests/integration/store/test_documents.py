@@ -96,7 +96,7 @@ def test_a_source_of_digits_is_one(shelf: Shelf):
     first = shelf.add("a.txt", "one").document_id
     year = shelf.add("2024", "two").document_id
     assert documents.resolve(shelf.scope, "2024") == year
-    assert documents.resolve(shelf.scope, "2024", collection="shelf") == year
+    assert documents.resolve(shelf.scope, "2024", collections=["shelf"]) == year
     other = shelf.add(str(first), "three").document_id
     with pytest.raises(UsageError, match="the one with that id by its source, another one by its own id"):
         documents.resolve(shelf.scope, str(first))

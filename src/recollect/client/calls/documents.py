@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, once, segment
 from recollect.client.options import duration_text, moment_text, search_body
@@ -33,29 +33,62 @@ if TYPE_CHECKING:
     from recollect.model.time import Duration, Moment
 
 
-class DocumentCalls(Calls):
+T = TypeVar("T")
+
+
+class _OfDocuments(Calls):
+    """Requests about one document."""
+
+    def _on(
+        self,
+        method: Method,
+        number: int,
+        more: str = "",
+        *,
+        read: Callable[[Any], T],
+        query: Mapping[str, Any] | None = None,
+        **how: Any,  # noqa: ANN401 - as of `Call`
+    ) -> Call[T]:
+        asked = {**(query or {}), **self._at.within}
+        return Call(method=method, path=f"/v1/documents/{number}{more}", query=asked, read=read, **how)
+
+    def _number(self, document: int | str) -> Steps[int]:
+        self._at.require_present()
+        return document if isinstance(document, int) else (yield from self._looked_up(document))
+
+    def _looked_up(self, document: int | str) -> Steps[int]:
+        self._at.require_present()
+        query = {"source": document, **self._at.within}
+        return (
+            yield from once(
+                Call(method="GET", path="/v1/documents", query=query, read=lambda told: int(told["document_id"]))
+            )
+        )
+
+
+class DocumentCalls(_OfDocuments):
     """Documents, their versions, and what becomes of them; see `recollect.View.documents`.
 
-    A document is named by its id, or by its source, which is looked up first: in the collection that the view names, or
-    else wherever it is.
+    A document is named by its id, or by its source, which is looked up first. It is one of the view's collections.
+    Where the view names none, a source is one of the server's configured collection, and an id one of any.
     """
 
     def get(self, document: int | str) -> Steps[DocumentRecord]:
         """A document as its current version is, without its text."""
         number = yield from self._number(document)
-        return (yield from once(Call(method="GET", path=_path(number), read=read_record)))
+        return (yield from once(self._on("GET", number, read=read_record)))
 
     def resolve(self, documents: Sequence[int | str]) -> Steps[list[int]]:
         """The ids of documents that are named by id or by source."""
         found: list[int] = []
         for one in documents:
-            found.append((yield from self._number(one)))  # noqa: PERF401 - a comprehension cannot yield
+            found.append((yield from self._looked_up(one)))  # noqa: PERF401 - a comprehension cannot yield
         return found
 
     def duplicates(self, document: int | str) -> Steps[Duplicates]:
         """The documents that say the same, and those that nearly do."""
         number = yield from self._number(document)
-        return (yield from once(Call(method="GET", path=_path(number, "/duplicates"), read=_duplicates)))
+        return (yield from once(self._on("GET", number, "/duplicates", read=_duplicates)))
 
     def diff_evidence(
         self,
@@ -81,11 +114,7 @@ class DocumentCalls(Calls):
     def history(self, document: int | str) -> Steps[DocumentHistory]:
         """Its versions, oldest first."""
         number = yield from self._number(document)
-        return (
-            yield from once(
-                Call(method="GET", path=_path(number, "/history"), read=lambda told: read(DocumentHistory, told))
-            )
-        )
+        return (yield from once(self._on("GET", number, "/history", read=lambda told: read(DocumentHistory, told))))
 
     def diff(
         self,
@@ -98,16 +127,12 @@ class DocumentCalls(Calls):
         """What changed from one version to another."""
         number = yield from self._number(document)
         query = {"from": from_version, "to": to_version, "context_lines": context_lines}
-        return (yield from once(Call(method="GET", path=_path(number, "/diff"), query=query, read=_diff)))
+        return (yield from once(self._on("GET", number, "/diff", query=query, read=_diff)))
 
     def reread(self, document: int | str, *, force: bool = False) -> Steps[IngestResult]:
         """Read its kept original anew, as files are read, cut and embedded now."""
         number = yield from self._number(document)
-        return (
-            yield from once(
-                Call(method="POST", path=_path(number, "/reingest"), body={"force": force}, read=read_ingest_result)
-            )
-        )
+        return (yield from once(self._on("POST", number, "/reingest", body={"force": force}, read=read_ingest_result)))
 
     def update(
         self,
@@ -129,24 +154,20 @@ class DocumentCalls(Calls):
         )
         return (
             yield from once(
-                Call(
-                    method="PUT",
-                    path=_path(number),
-                    body=body,
-                    headers=_at_version(if_version),
-                    read=read_ingest_result,
-                )
+                self._on("PUT", number, body=body, headers=_at_version(if_version), read=read_ingest_result)
             )
         )
 
     def delete(self, documents: Sequence[int | str], *, if_version: int | None = None) -> Steps[int]:
         """Close documents, one after the other; returns how many. Their history stays."""
-        numbers = yield from self.resolve(documents)
-        if if_version is not None and len(numbers) != 1:
+        numbers = dict[int, None]()
+        for one in documents:
+            numbers[(yield from self._number(one))] = None
+        if if_version is not None and len(documents) != 1:
             raise UsageError("if_version is of one document.")
-        for number in dict.fromkeys(numbers):
-            yield Call(method="DELETE", path=_path(number), headers=_at_version(if_version), read=nothing)
-        return len(dict.fromkeys(numbers))
+        for number in numbers:
+            yield self._on("DELETE", number, headers=_at_version(if_version), read=nothing)
+        return len(numbers)
 
     def erase(
         self, documents: Sequence[int | str], *, reason: str | None = None, scrub: bool = False
@@ -156,7 +177,7 @@ class DocumentCalls(Calls):
             raise UsageError("A server erases documents one at a time, each with its receipt: name one.")
         number = yield from self._number(documents[0])
         body = {**given(reason=reason), "scrub": scrub}
-        return (yield from once(Call(method="POST", path=_path(number, "/erase"), body=body, read=_receipt)))
+        return (yield from once(self._on("POST", number, "/erase", body=body, read=_receipt)))
 
     def list(
         self,
@@ -198,32 +219,21 @@ class DocumentCalls(Calls):
         path = f"/v1/collections/{segment((yield from self._collection()))}/documents"
         return Pages(call=Call(method="GET", path=path, query=query, read=dict), items=listed("documents", read_record))
 
-    def _number(self, document: int | str) -> Steps[int]:
-        self._at.require_present()
-        if isinstance(document, int):
-            return document
-        query = {"source": document, "collection": self._at.named}
-        return (
-            yield from once(
-                Call(method="GET", path="/v1/documents", query=query, read=lambda told: int(told["document_id"]))
-            )
-        )
 
-
-class VersionCalls(Calls):
+class VersionCalls(_OfDocuments):
     """Which version of a document is current, for how long, and which documents say the same."""
 
     def restore(self, document: int | str, version: int) -> Steps[IngestResult]:
         """Make what an old version said the newest version."""
-        (number,) = yield from DocumentCalls(self._at).resolve([document])
-        call = Call(method="POST", path=_path(number, "/restore"), body={"version": version}, read=read_ingest_result)
+        number = yield from self._number(document)
+        call = self._on("POST", number, "/restore", body={"version": version}, read=read_ingest_result)
         return (yield from once(call))
 
     def set_ttl(self, document: int | str, ttl: Duration | None) -> Steps[None]:
         """Decide how long it is found from now on; None: it never expires."""
-        (number,) = yield from DocumentCalls(self._at).resolve([document])
+        number = yield from self._number(document)
         body = {"ttl": None if ttl is None else duration_text(ttl)}
-        return (yield from once(Call(method="PUT", path=_path(number, "/ttl"), body=body, read=nothing)))
+        return (yield from once(self._on("PUT", number, "/ttl", body=body, read=nothing)))
 
     def list_duplicates(self, *, after: int = 0, limit: int = 100) -> Steps[list[tuple[SameDocument, ...]]]:
         """Documents that have the same text, group by group; ``after``: the first id of the last group before."""
@@ -233,23 +243,21 @@ class VersionCalls(Calls):
         return (yield from _behind(pages, after).first(limit))
 
 
-class ContentCalls(Calls):
+class ContentCalls(_OfDocuments):
     """What documents say; see `recollect.View.contents`."""
 
     def outline(self, document_id: int) -> Call[DocumentOutline]:
         """Its headings and pages."""
-        return Call(method="GET", path=_path(document_id, "/outline"), read=lambda told: read(DocumentOutline, told))
+        return self._on("GET", document_id, "/outline", read=lambda told: read(DocumentOutline, told))
 
     def read(self, document_id: int, *, start: int = 0, length: int = 10_000) -> Call[DocumentPart]:
         """A range of its text, by characters."""
         query = {"start": start, "length": length}
-        return Call(
-            method="GET", path=_path(document_id, "/content"), query=query, read=lambda told: read(DocumentPart, told)
-        )
+        return self._on("GET", document_id, "/content", query=query, read=lambda told: read(DocumentPart, told))
 
     def original(self, document_id: int) -> Call[Any]:
         """The file that it was read from, byte by byte as it comes. A connection that breaks is gone on with."""
-        return Call(method="GET", path=_path(document_id, "/original"), read=as_it_is)
+        return self._on("GET", document_id, "/original", read=as_it_is)
 
     def chunks(
         self, document_id: int, *, after: int = -1, limit: int = 100, start: int = 0, end: int | None = None
@@ -261,7 +269,7 @@ class ContentCalls(Calls):
     def each_chunk(self, document_id: int, *, start: int = 0, end: int | None = None) -> Pages[DocumentChunk]:
         """All of them, page by page as they are read; of its characters from ``start`` to ``end``."""
         query = given(start=start or None, end=end)
-        call: Call[Json] = Call(method="GET", path=_path(document_id, "/chunks"), query=query, read=dict)
+        call: Call[Json] = self._on("GET", document_id, "/chunks", query=query, read=dict)
         return Pages(call=call, items=listed("chunks", _chunk))
 
 
@@ -368,10 +376,6 @@ def read_record(told: Json) -> DocumentRecord:
 def read_ingest_result(told: Json) -> IngestResult:
     """What became of a text."""
     return read(IngestResult, told)
-
-
-def _path(number: int, more: str = "") -> str:
-    return f"/v1/documents/{number}{more}"
 
 
 def _behind(pages: Pages[Any], after: int) -> Pages[Any]:

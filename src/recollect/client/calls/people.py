@@ -62,7 +62,7 @@ class GrantCalls(Calls):
     def of_documents(self, documents: Sequence[int | str] | int | str) -> Call[list[DocumentPermissions]]:
         """Who may read documents."""
         self._at.require_present()
-        query = {"document": [str(one) for one in _each(documents)], "collection": self._at.named}
+        query = {"document": [str(one) for one in _each(documents)], "collection": self._at.written}
         return Call(
             method="GET",
             path="/v1/grants/documents",
@@ -75,7 +75,7 @@ class GrantCalls(Calls):
     def of_collection(self) -> Call[CollectionAccess]:
         """Who may do what in the view's collection."""
         self._at.require_present()
-        return Call(method="GET", path="/v1/grants", query={"collection": self._at.named}, read=_access)
+        return Call(method="GET", path="/v1/grants", query={"collection": self._at.written}, read=_access)
 
     def set_collection(
         self,
@@ -111,7 +111,7 @@ class GrantCalls(Calls):
         return Call(method="POST", path="/v1/grants", body=body, read=lambda told: int(told["changed"]))
 
     def _said(self) -> dict[str, Any]:
-        return {**given(collection=self._at.named), **self._at.asker()}
+        return {**given(collection=self._at.written), **self._at.asker()}
 
 
 class KeyCalls(Calls):

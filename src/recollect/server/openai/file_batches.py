@@ -118,8 +118,9 @@ def files(
         last = caller.files.documents(number).get(place.name, number)
         numbers = [one for one in numbers if (one < last if order == "desc" else one > last)]
     found: list[DocumentRecord] = []
+    view = caller.view(collections=place.name)
     for number in numbers:
-        record = _record(caller, number)
+        record = _record(view, number)
         if record is not None and status in {None, file_json(record, place)["status"]}:
             found.append(record)
         if len(found) > limit:

@@ -82,14 +82,13 @@ def document(view: View, file: str, *, collection: str | None = None) -> Documen
     """
     number = number_of(file)
     made = {} if number is None else view.files.documents(number)
+    view = view.view(collections=collection or "*")
     numbers = [one for place, one in made.items() if collection in {None, place}]
     for wanted in [*numbers, *([] if number is None or made else [number])]:
         try:
-            found = view.documents.get(wanted)
+            return view.documents.get(wanted)
         except NotFoundError:
             continue
-        if collection in {None, found.collection}:
-            return found
     raise no_file(file)
 
 

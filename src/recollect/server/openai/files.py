@@ -194,7 +194,7 @@ def delete(file: Name, caller: Writer) -> DeletedJson:
         caller.files.delete(sent.file_id)
         return {"id": sent.source, "object": "file", "deleted": True}
     found = document(caller, file)
-    caller.documents.delete([found.document_id])
+    caller.view(collections=found.collection).documents.delete([found.document_id])
     return {"id": id_of(found), "object": "file", "deleted": True}
 
 

@@ -143,7 +143,9 @@ def change(vector_store_id: Name, file: Name, body: AttributesChange, caller: Wr
     metadata, department = said(body.attributes)
     shown = attributes_of(found.metadata, None)
     kept = {name: value for name, value in found.metadata.items() if name not in shown}
-    caller.documents.update(found.document_id, metadata={**kept, **metadata}, department=department)
+    caller.view(collections=place.name).documents.update(
+        found.document_id, metadata={**kept, **metadata}, department=department
+    )
     return file_json(document(caller, file, collection=place.name), place)
 
 
@@ -162,8 +164,9 @@ def content(vector_store_id: Name, file: Name, caller: Reader) -> TextPageJson:
 @router.delete("/vector_stores/{vector_store_id:named}/files/{file}", summary="Take a document out of a collection")
 def remove(vector_store_id: Name, file: Name, caller: Writer) -> DeletedJson:
     """Searches of the present find it no longer; its history stays, and so does the file that it was made from."""
-    found = document(caller, file, collection=vector_store(caller, vector_store_id).name)
-    caller.files.detach(found.document_id)
+    place = vector_store(caller, vector_store_id)
+    found = document(caller, file, collection=place.name)
+    caller.view(collections=place.name).files.detach(found.document_id)
     return {"id": id_of(found), "object": "vector_store.file.deleted", "deleted": True}
 
 

@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from recollect.pipeline import View
 from recollect.pipeline.contents import MAX_CHARACTERS
 from recollect.replies.contents import (
     DocumentOutlineJson,
@@ -19,7 +18,7 @@ from recollect.replies.contents import (
 from recollect.replies.cursors import cursor_at
 from recollect.replies.documents import DuplicatesJson, duplicates_json
 from recollect.replies.history import DocumentHistoryJson, VersionDiffJson, document_history_json, version_diff_json
-from recollect.server.dependencies import Reader
+from recollect.server.dependencies import DocumentReader
 from recollect.server.etags import IfNoneMatch
 from recollect.server.originals import original_reply
 from recollect.server.pages import Paging, shown
@@ -37,18 +36,18 @@ Version = Annotated[int | None, Query(ge=1, le=_MOST)]
 @router.get("/content", summary="Read a document")
 def content(
     document_id: Number,
-    caller: Reader,
+    caller: DocumentReader,
     start: Annotated[int, Query(ge=0, le=_MOST, description="The first character, from 0.")] = 0,
     length: Annotated[int, Query(ge=1, le=MAX_CHARACTERS, description="How many characters.")] = 10_000,
 ) -> DocumentPartJson:
     """A range of its text; offsets are characters, as searches and citations give them."""
-    return document_part_json(_everywhere(caller).contents.read(document_id, start=start, length=length))
+    return document_part_json(caller.contents.read(document_id, start=start, length=length))
 
 
 @router.get("/chunks", summary="List the chunks of a document")
 def chunks(
     document_id: Number,
-    caller: Reader,
+    caller: DocumentReader,
     page: Paging,
     start: Annotated[int, Query(ge=0, le=_MOST, description="Only those that hold this character or a later one.")] = 0,
     end: Annotated[
@@ -57,7 +56,7 @@ def chunks(
 ) -> ChunkPage:
     """What it is cut into, in order: what is embedded, searched and found."""
     after = page.number()
-    looked_up = _everywhere(caller).contents.chunks(
+    looked_up = caller.contents.chunks(
         document_id, after=-1 if after is None else after, limit=page.asked, start=start, end=end
     )
     found, more = shown(looked_up, page)
@@ -66,19 +65,19 @@ def chunks(
 
 
 @router.get("/outline", summary="Outline a document")
-def outline(document_id: Number, caller: Reader) -> DocumentOutlineJson:
+def outline(document_id: Number, caller: DocumentReader) -> DocumentOutlineJson:
     """Its headings and pages, with their offsets."""
-    return document_outline_json(_everywhere(caller).contents.outline(document_id))
+    return document_outline_json(caller.contents.outline(document_id))
 
 
 @router.get("/duplicates", summary="List the documents that say the same")
-def duplicates(document_id: Number, caller: Reader) -> DuplicatesJson:
+def duplicates(document_id: Number, caller: DocumentReader) -> DuplicatesJson:
     """In the same words, or nearly, as far as they may be read."""
     return duplicates_json(caller.documents.duplicates(document_id))
 
 
 @router.get("/history", summary="List the versions of a document")
-def history(document_id: Number, caller: Reader) -> DocumentHistoryJson:
+def history(document_id: Number, caller: DocumentReader) -> DocumentHistoryJson:
     """As `recollect history --json`; it may be deleted."""
     return document_history_json(caller.documents.history(document_id))
 
@@ -86,7 +85,7 @@ def history(document_id: Number, caller: Reader) -> DocumentHistoryJson:
 @router.get("/diff", summary="Compare two versions of a document")
 def diff(
     document_id: Number,
-    caller: Reader,
+    caller: DocumentReader,
     from_: Annotated[Version, Query(alias="from", description="Left out: the one before `to`.")] = None,
     to: Annotated[Version, Query(description="Left out: the newest.")] = None,
     context_lines: Annotated[int, Query(ge=0, le=1_000, description="Unchanged lines around each change.")] = 3,
@@ -110,16 +109,11 @@ def diff(
 )
 def original(
     document_id: Number,
-    caller: Reader,
+    caller: DocumentReader,
     wanted: Annotated[str | None, Header(alias="Range", max_length=200, description="One range of bytes.")] = None,
     if_none_match: IfNoneMatch = None,
     if_range: Annotated[str | None, Header(max_length=200, description="The range only if this is its `ETag`.")] = None,
 ) -> Response:
     """As it came, for downloading; its `ETag` is its hash. Originals of uploads are kept by default."""
-    found = _everywhere(caller).contents.original(document_id)
+    found = caller.contents.original(document_id)
     return original_reply(found, wanted=wanted, if_none_match=if_none_match, if_range=if_range)
-
-
-def _everywhere(caller: View) -> View:
-    # A document is named by its number, whichever collection it is in.
-    return caller.view(collections="*")

@@ -14,7 +14,7 @@ from recollect.replies.erasure import ErasureReceiptJson, erasure_receipt_json
 from recollect.replies.history import LifetimeJson, RestoredVersionJson, lifetime_json, restored_version_json
 from recollect.replies.ingest import IngestResultJson, ingest_result_json
 from recollect.replies.jobs import JobJson, job_json
-from recollect.server.dependencies import Actor, Reader, Writer
+from recollect.server.dependencies import Actor, DocumentReader, DocumentWriter, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
@@ -106,16 +106,18 @@ def add_url(name: Name, body: UrlBody, caller: Writer, response: Response) -> Jo
 def named(
     caller: Reader,
     source: Annotated[Text, Query(min_length=1, max_length=10_000, description="Its source, or its id.")],
-    collection: Annotated[Name | None, Query(description="Only in this one; left out: wherever it is.")] = None,
+    collection: Annotated[
+        tuple[Name, ...], Query(description="The collections; * means all; left out: the configured one.")
+    ] = (),
 ) -> DocumentIdJson:
     """One that may be read. A closed one has its name still, where no other has it."""
-    (document_id,) = caller.view(collections=collection).documents.resolve([source])
+    (document_id,) = caller.view(collections=collection or None).documents.resolve([source])
     return {"document_id": document_id}
 
 
 @router.get("/documents/{document_id}", summary="Show a document", response_model=DocumentJson, responses=_NOT_MODIFIED)
 def show(
-    document_id: Number, caller: Reader, response: Response, if_none_match: IfNoneMatch = None
+    document_id: Number, caller: DocumentReader, response: Response, if_none_match: IfNoneMatch = None
 ) -> DocumentJson | Response:
     """Without its text, which is its content. Its `ETag` is its version."""
     record = caller.documents.get(document_id)
@@ -128,7 +130,7 @@ def show(
 
 @router.put("/documents/{document_id}", summary="Describe a document", responses=documented(409, 412))
 def describe(
-    document_id: Number, body: DescriptionBody, caller: Writer, response: Response, if_match: IfMatch = None
+    document_id: Number, body: DescriptionBody, caller: DocumentWriter, response: Response, if_match: IfMatch = None
 ) -> IngestResultJson:
     """Title, metadata, tags and department: a new version with the same text."""
     written = caller.documents.update(
@@ -144,26 +146,26 @@ def describe(
 
 
 @router.delete("/documents/{document_id}", status_code=204, summary="Close a document", responses=documented(412))
-def close(document_id: Number, caller: Writer, if_match: IfMatch = None) -> None:
+def close(document_id: Number, caller: DocumentWriter, if_match: IfMatch = None) -> None:
     """Searches of the present find it no longer; its history stays. To remove it for good, erase it."""
     caller.documents.delete([document_id], if_version=_required(caller, document_id, if_match))
 
 
 @router.post("/documents/{document_id}/erase", summary="Erase a document")
-def erase(document_id: Number, body: ErasureBody, caller: Writer, actor: Actor) -> ErasureReceiptJson:
+def erase(document_id: Number, body: ErasureBody, caller: DocumentWriter, actor: Actor) -> ErasureReceiptJson:
     """With every version, physically: it cannot be taken back. The receipt proves it and holds none of the content."""
     receipt = caller.documents.erase([document_id], actor=actor, reason=body.reason, scrub=body.scrub)
     return erasure_receipt_json(receipt)
 
 
 @router.post("/documents/{document_id}/reingest", summary="Read an original anew", responses=documented(502))
-def reingest(document_id: Number, body: RereadBody, caller: Writer) -> IngestResultJson:
+def reingest(document_id: Number, body: RereadBody, caller: DocumentWriter) -> IngestResultJson:
     """The kept original, as files are read, cut and embedded now: a new version where anything is different."""
     return ingest_result_json(caller.documents.reread(document_id, force=body.force))
 
 
 @router.post("/documents/{document_id}/restore", summary="Restore a version")
-def restore(document_id: Number, body: RestoreBody, caller: Writer, actor: Actor) -> RestoredVersionJson:
+def restore(document_id: Number, body: RestoreBody, caller: DocumentWriter, actor: Actor) -> RestoredVersionJson:
     """What it said becomes the newest version. Department, tags and grants stay as they are."""
     department = caller.documents.history(document_id).department
     written = caller.documents.restore(document_id, body.version, actor=actor)
@@ -171,7 +173,7 @@ def restore(document_id: Number, body: RestoreBody, caller: Writer, actor: Actor
 
 
 @router.put("/documents/{document_id}/ttl", summary="Decide how long a document is found")
-def set_ttl(document_id: Number, body: LifetimeBody, caller: Writer) -> LifetimeJson:
+def set_ttl(document_id: Number, body: LifetimeBody, caller: DocumentWriter) -> LifetimeJson:
     """From now on; then it is closed as though it were deleted, and its history stays."""
     caller.documents.set_ttl(document_id, body.ttl)
     history = caller.documents.history(document_id)

@@ -42,7 +42,9 @@ def collection(
 def documents(
     caller: Granter,
     document: Annotated[list[Name], Query(min_length=1, max_length=1_000, description="By id or by source.")],
-    collection: Annotated[Name | None, Query(description="The collection; left out: the configured one.")] = None,
+    collection: Annotated[
+        Name | None, Query(description="Their collection; * means any; left out: the configured one.")
+    ] = None,
 ) -> DocumentGrantsListJson:
     """Of each document what it is granted and denied, and whether that is the collection's default."""
     view = caller.view(collections=collection)

@@ -157,7 +157,7 @@ def _rights(visit: Visit) -> View:
     Raises:
         PermissionDeniedError: The visitor's credential is not for that.
     """
-    return visit.caller.rights(visit.service.rag)
+    return visit.caller.rights(visit.service.rag).view(collections="*")
 
 
 def _told(visit: Visit, document_id: int, principal: Principal | None, before: int | None) -> Told:

@@ -82,7 +82,7 @@ async def change_default(
 @router.get(f"{GRANTS.path}/documents/{{document_id}}")
 async def document(visit: Administering, document_id: int) -> Response:
     """Who may read a document."""
-    one = await visit.run(_document, visit.administration, document_id)
+    one = await visit.run(_document, visit.administration.view(collections="*"), document_id)
     return shown(visit, GRANTS, "grants_document.html", document=one)
 
 
@@ -91,7 +91,8 @@ async def change_document(
     visit: Administering, document_id: int, who: _Text = "", change: Annotated[_Change, Form()] = "add"
 ) -> Response:
     """Change who may read it."""
-    await visit.run(lambda: _changed(visit.administration, change, who, documents=document_id))
+    view = visit.administration.view(collections="*")
+    await visit.run(lambda: _changed(view, change, who, documents=document_id))
     return visit.go_to(f"{GRANTS.path}/documents/{document_id}?told=changed")
 
 
@@ -115,7 +116,7 @@ async def explain(
     told: ReadingExplained | None = None
     problem: str | None = None
     if document:
-        view = visit.administration.view(collections=collection.strip()) if collection else visit.administration
+        view = visit.administration.view(collections=(collection or "").strip() or "*")
         named = int(document) if document.isdecimal() and len(document) < 19 else document.strip()
         try:
             told = await visit.run(view.grants.explain, named, principal)
