@@ -67,12 +67,12 @@ class Model:
 
     def close(self, source: str) -> None:
         if source in self.ids:
-            self.rag.documents.delete([self.ids[source]])
+            self.rag.view(collections=self.collection).documents.delete([self.ids[source]])
             self.known.pop(source, None)
 
     def expire(self, source: str) -> None:
         if source in self.known:
-            self.rag.documents.set_ttl(self.ids[source], 0.001)
+            self.rag.view(collections=self.collection).documents.set_ttl(self.ids[source], 0.001)
             del self.known[source]
 
     def clean(self, _: str) -> None:

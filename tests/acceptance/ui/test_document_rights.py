@@ -19,7 +19,7 @@ def board(served):
 
 
 def grants_of(served, number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    (told,) = served.rag.grants.of_documents(number)
+    (told,) = served.rag.view(collections="*").grants.of_documents(number)
     return told.permissions.grants, told.permissions.denials
 
 
