@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address, ip_network
 from typing import Literal
 
@@ -10,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from recollect.config.login import LoginConfig, SecretVariable
 from recollect.config.sections import Folder, Section
 
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#*@]+")
 _AccessScope = Literal["read", "write", "admin", "operator"]
 
 
@@ -132,6 +134,11 @@ class ServerConfig(Section):
         (),
         description="Names that requests come under, beside this machine's own; none: any, as each needs a credential.",
     )
+    allow_origins: tuple[str, ...] = Field(
+        (),
+        description="Sites and webviews whose pages may use the API with a key (CORS), for instance "
+        "https://app.example.com or tauri://localhost; a browser's login does not count for them. By default none.",
+    )
     public_url: str | None = Field(
         None,
         pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$",
@@ -188,6 +195,17 @@ class ServerConfig(Section):
             except ValueError as exc:
                 raise ValueError(f"{one!r} is neither an address nor a network ({exc})") from exc
         return given
+
+    @field_validator("allow_origins")
+    @classmethod
+    def _origins(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for one in given:
+            if not _ORIGIN.fullmatch(one):
+                raise ValueError(
+                    f"{one!r} is no origin: give the scheme and the host, with the port if it has one, as in "
+                    "https://app.example.com. Any site at all cannot be allowed"
+                )
+        return tuple(one.lower() for one in given)
 
     @model_validator(mode="after")
     def _address_for_issuers(self) -> ServerConfig:

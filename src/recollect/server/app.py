@@ -25,6 +25,7 @@ from recollect.server.admission import AdmissionControl
 from recollect.server.authentication import Authenticator
 from recollect.server.body_limit import BodyLimit
 from recollect.server.forms import takes_files
+from recollect.server.heads import Heads
 from recollect.server.idempotency import Idempotency
 from recollect.server.kept_streams import KeptStreams
 from recollect.server.limits import Limits
@@ -35,7 +36,7 @@ from recollect.server.metrics import Metrics
 from recollect.server.named_paths import NamedPaths
 from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext, template_of
-from recollect.server.routes import RESOURCES, assistant, health
+from recollect.server.routes import RESOURCES, assistant, description, health
 from recollect.server.routes import metrics as metrics_route
 from recollect.server.searches import Searches
 from recollect.server.service import Service
@@ -153,7 +154,7 @@ def _routes() -> tuple[BaseRoute, ...]:
         router.include_router(resource, prefix="/v1", responses=documented)
     for resource in openai.RESOURCES:
         router.include_router(resource, prefix="/v1")
-    for resource in (login_routes.router, assistant.router, health.router, metrics_route.router):
+    for resource in (login_routes.router, assistant.router, description.router, health.router, metrics_route.router):
         router.include_router(resource)
     return tuple(router.routes)
 
@@ -189,12 +190,17 @@ def _surround(app: FastAPI, settings: ServerConfig, metrics: Metrics) -> None:
     def refused(status: int, name: str, detail: str) -> ASGIApp:
         return problems.respond(problems.problem(status, name, problems.title_of(status), detail))
 
+    app.add_middleware(Heads)
     app.add_middleware(AdmissionControl, service=app.state.service)
     app.add_middleware(BodyLimit, limit_of=limit_of, refuse=lambda why: refused(413, "too-large", why))
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=_COMPRESSION)
     public = None if settings.public_url is None else urlsplit(settings.public_url).netloc.lower()
     app.add_middleware(
-        OriginCheck, hosts=_names(settings), public=public, refuse=lambda why: refused(403, "foreign-origin", why)
+        OriginCheck,
+        hosts=_names(settings),
+        public=public,
+        allowed=frozenset(settings.allow_origins),
+        refuse=lambda why: refused(403, "foreign-origin", why),
     )
     app.add_middleware(metrics.counting_streams)
     app.add_middleware(

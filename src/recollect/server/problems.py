@@ -50,6 +50,7 @@ class Problem(TypedDict):
     limit: NotRequired[int]
     used: NotRequired[int]
     kinds: NotRequired[list[str]]
+    error: NotRequired[dict[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +207,18 @@ def install(app: FastAPI) -> None:
     async def of_http(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, HTTPException)
         status, detail, headers = exc.status_code, str(exc.detail), exc.headers
+        more: dict[str, Any] = {}
         if status == 405:
             headers = {"Allow": ", ".join(_methods(request))}
             detail = f"This address takes {headers['Allow']} alone."
         elif status == 404 and detail == HTTPStatus.NOT_FOUND.phrase:
             detail = "There is nothing at this address: GET /v1/openapi.json describes every one that there is."
-        return respond(problem(status, f"http-{status}", title_of(status), detail), headers)
+        if status in {404, 405} and request.url.path.startswith("/v1/"):
+            # OpenAI's clients ask for what their API has beside this: they read this member alone.
+            told = f"Unknown request URL: {request.method} {request.url.path[:200]}. {detail}"
+            error = {"message": told, "type": "invalid_request_error", "param": None, "code": "unknown_url"}
+            more = {"error": error}
+        return respond(problem(status, f"http-{status}", title_of(status), detail, **more), headers)
 
     app.add_exception_handler(errors.RecollectError, raised)
     app.add_exception_handler(RequestValidationError, invalid)
@@ -243,11 +250,12 @@ def _meant(request: Request, error: Mapping[str, Any]) -> str:
 
 def _methods(request: Request) -> list[str]:
     """What a path is for, by all routes that it has: the one that refused knows its own alone."""
-    return [
-        method
-        for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
-        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
-    ]
+
+    def takes(method: str) -> bool:
+        asked = {**request.scope, "method": "GET" if method == "HEAD" else method}
+        return any(route.matches(asked)[0] is Match.FULL for route in request.app.routes)
+
+    return [method for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT") if takes(method)]
 
 
 def schemas() -> dict[str, Any]:

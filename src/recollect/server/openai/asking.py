@@ -197,6 +197,9 @@ def _conversation(messages: Sequence[Message], param: str) -> tuple[str, tuple[E
             turns[-1] = (message.role, f"{turns[-1][1]}\n{said}")
         else:
             turns.append((message.role, said))
+    if turns and turns[-1][0] == "assistant" and messages[-1].role in {"tool", "function"}:
+        # What called the tool asked nothing: the question is still the user's.
+        turns.pop()
     if not turns or turns[-1][0] != "user" or not turns[-1][1].strip():
         raise RefusedRequestError(
             "The latest message must be the user's, and ask something.", param=param, code="invalid_value"

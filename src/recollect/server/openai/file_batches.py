@@ -104,7 +104,7 @@ def files(
     batch: Name,
     caller: Reader,
     limit: Limit = 20,
-    order: Order = "asc",
+    order: Order = "desc",
     after: After = None,
     status: StatusFilter = None,
 ) -> VectorStoreFileListJson:

@@ -105,7 +105,7 @@ _FORM = form_of(
 def files(
     caller: Reader,
     limit: Limit = 100,
-    order: Order = "asc",
+    order: Order = "desc",
     after: After = None,
     purpose: Annotated[Name | None, Query(description="Only of this purpose; documents have `user_data`.")] = None,
 ) -> FileListJson:

@@ -90,7 +90,7 @@ def files(
     vector_store_id: Name,
     caller: Reader,
     limit: Limit = 20,
-    order: Order = "asc",
+    order: Order = "desc",
     after: After = None,
     status: StatusFilter = None,
 ) -> VectorStoreFileListJson:

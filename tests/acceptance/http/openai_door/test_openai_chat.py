@@ -94,6 +94,18 @@ def test_a_follow_up_question_is_understood_with_what_was_said(shelf, client):
     assert not any("pirate" in message.content for call in shelf.model.calls for message in call)
 
 
+def test_messages_may_end_with_what_a_tool_said(client):
+    call = {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
+    tool = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "It is noon."},
+    ]
+    reply = client.chat.completions.create(model="default@extractive", messages=[*said(ASKED), *tool])
+    assert "thirty days" in reply.choices[0].message.content
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(model="default", messages=tool)
+
+
 def test_nothing_is_remembered_unless_asked(shelf, client):
     client.chat.completions.create(model="default@extractive", messages=said(ASKED), store=True)
     assert shelf.rag.memory.list() == []

@@ -31,13 +31,13 @@ def test_documents_are_files(shelf, client):
     view = shelf.rag.view(collections="papers")
     view.ingest([Document(content=f"Paper {n} is about leave.", source=f"{n}.md", metadata={"n": n}) for n in range(5)])
     store = client.vector_stores.retrieve("papers")
-    oldest = list(client.vector_stores.files.list(store.id, limit=2))
+    oldest = list(client.vector_stores.files.list(store.id, limit=2, order="asc"))
     assert [one.filename for one in oldest] == ["0.md", "1.md", "2.md", "3.md", "4.md"]
-    newest = client.vector_stores.files.list(store.id, limit=2, order="desc")
+    newest = client.vector_stores.files.list(store.id, limit=2)
     assert [one.filename for one in newest] == ["4.md", "3.md", "2.md", "1.md", "0.md"]
     assert {one.status for one in oldest} == {"completed"}
     assert list(client.vector_stores.files.list(store.id, filter="failed")) == []
-    assert [one.filename for one in client.files.list(limit=3)][-5:] == [one.filename for one in oldest]
+    assert [one.filename for one in client.files.list(limit=3)][:5] == [one.filename for one in newest]
     first = oldest[0]
     assert client.files.retrieve(first.id).filename == "0.md"
     assert client.files.content(first.id).text == "Paper 0 is about leave."
@@ -49,7 +49,7 @@ def test_documents_are_files(shelf, client):
         client.vector_stores.files.retrieve(first.id, vector_store_id="default")
     assert client.vector_stores.files.delete(first.id, vector_store_id=store.id).deleted
     assert client.files.delete(oldest[1].id).deleted
-    assert [one.filename for one in client.vector_stores.files.list(store.id)] == ["2.md", "3.md", "4.md"]
+    assert [one.filename for one in client.vector_stores.files.list(store.id)] == ["4.md", "3.md", "2.md"]
     shelf.rag.collections.delete("papers")
 
 
