@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class Heads:
-    """Answers HEAD as GET, without the body. The reply is complete then, which ends a stream as a client's leaving does.
+    """Answers HEAD as GET, without the body. The reply is complete then, which ends a stream as if the client left.
 
     Args:
         app: What answers.
