@@ -89,7 +89,7 @@ def test_what_is_not_given_and_what_is_null_is_the_default(tool: Tool):
         (SEARCH, "", "query is missing"),
         (SEARCH, {"query": 5}, "query must be a text, not 5"),
         (SEARCH, {"query": " "}, "query is empty"),
-        (SEARCH, {"query": "x" * 2_001}, "query is 2,001 characters long: 2,000 at most"),
+        (SEARCH, {"query": "x" * 20_001}, "query is 20,001 characters long: 20,000 at most"),
         (SEARCH, {"query": "x", "limit": "5"}, "limit must be a whole number, not '5'"),
         (SEARCH, {"query": "x", "limit": True}, "limit must be a whole number, not True"),
         (SEARCH, {"query": "x", "limit": 2.5}, "limit must be a whole number"),
