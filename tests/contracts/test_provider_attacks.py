@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from wire_formats.openai import ChatCompletions, Embeddings, event
+from wire_formats.openai import ChatCompletions, Embeddings, Responses, event
 from wire_formats.server import KEY, REPLY, ModelServer, Response
 
 from recollect.errors import ProviderError
@@ -102,6 +102,32 @@ def test_a_piece_that_is_huge_or_strange_is_the_piece(serve):
             ]
 
     assert len("".join(asyncio.run(collected(model_of(serve(Wire())))))) == 300_004
+
+
+@pytest.mark.parametrize("wire", [ChatCompletions, Responses])
+@pytest.mark.parametrize(
+    ("code", "kind", "retryable"),
+    [
+        ("invalid_api_key", "authentication", False),
+        (403, "authentication", False),
+        ("rate_limit_exceeded", "rate_limit", True),
+        ("429", "rate_limit", True),
+        ("context_length_exceeded", "invalid_request", False),
+        ("something_else", "server", True),
+    ],
+)
+def test_an_error_in_place_of_the_first_piece_is_what_its_code_says(serve, wire, code, kind, retryable):
+    class Wire(wire):
+        def write(self, result):
+            if wire is Responses:
+                return [event({"type": "error", "sequence_number": 0, "code": str(code), "message": "no", "param": None})]
+            return [event({"error": {"message": "no", "type": "error", "code": code}})]
+
+    server = serve(Wire())
+    with pytest.raises(ProviderError) as caught:
+        asyncio.run(collected(model_of(server, max_retries=1)))
+    assert (caught.value.kind, caught.value.retryable, caught.value.status) == (kind, retryable, None)
+    assert len(server.requests) == (2 if retryable else 1)
 
 
 def test_a_cancelled_answer_leaves_nothing_open(serve):

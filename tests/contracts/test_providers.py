@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import logging
 import pickle
+import re
 import traceback
 
 import numpy as np
 import pytest
 from wire_formats import WIRES
-from wire_formats.server import DIMENSION, KEY, REPLY, ModelServer, score, vector
+from wire_formats.server import DIMENSION, FOREIGN_KEYS, KEY, REPLY, ModelServer, score, vector
 
 from recollect.errors import ConfigurationError, ProviderError, RecollectError
 from recollect.llm.base import ChatMessage, ChatUsage
@@ -21,6 +22,11 @@ from recollect.providers.connection import Secret
 TEXTS = ["How many days?", "", " \n", "ERR-4012", "يرجى مراجعة سياسة الخصوصية", "👩‍👩‍👧‍👦 \x00 \ud800", "a" * 300]
 MESSAGES = [ChatMessage("system", "Be brief."), ChatMessage("user", "Wie viele Tage? ‏שלום \ud800")]
 RETRIES = 1
+# What only whoever knows our code or an SDK's can make something of.
+INTERNALS = re.compile(
+    r"\b(Attribute|Assertion|Decode|Index|Key|Parsing|Recursion|Runtime|Type|Unicode\w+|Validation|Value)Error\b|NoneType"
+    r"|has no attribute|not (subscriptable|iterable)|object is|validation error|Traceback|<class|0x[0-9a-f]{6}"
+)
 
 # By fault: the kinds of error that it may be, and whether it is worth another attempt; None: either.
 EVERYWHERE = {
@@ -37,13 +43,16 @@ EVERYWHERE = {
     "half-json": ({"malformed", "incomplete"}, None),
     "html": ({"malformed"}, False),
     "html-error": ({"server"}, True),
+    "json-list": ({"malformed", "incomplete", "empty"}, None),
+    "json-null": ({"malformed", "incomplete", "empty"}, None),
+    "json-text": ({"malformed", "incomplete", "empty"}, None),
     "other-json": ({"malformed", "incomplete", "empty"}, None),
     "reset": ({"unreachable"}, True),
     "silence": ({"timeout"}, True),
     "slow-headers": ({"timeout"}, True),
 }
 MALFORMED = ({"malformed"}, None)
-IN_BATCHES = dict.fromkeys(["half-a-batch", "one-too-many", "not-a-number", "infinite", "null"], MALFORMED)
+IN_BATCHES = dict.fromkeys(["half-a-batch", "one-too-many", "not-a-number", "infinite", "null", "texts-for-numbers"], MALFORMED)
 INDEXES = dict.fromkeys(["one-twice", "unknown-index"], MALFORMED)
 OF_VECTORS = dict.fromkeys(["wrong-dimension", "ragged", "zero"], MALFORMED)
 IN_STREAMS = {
@@ -53,6 +62,8 @@ IN_STREAMS = {
     "error-in-the-stream": ({"server"}, True),
     "filtered": ({"content_filter"}, False),
     "nothing-but-length": ({"empty"}, False),
+    "numbers-for-pieces": MALFORMED,
+    "objects-for-pieces": MALFORMED,
     "quiet-end": ({"incomplete"}, True),
     "stall": ({"timeout"}, True),
 }
@@ -138,6 +149,7 @@ def require_no_key(asked, error, log):
     shown += [repr(model) for model in asked.models]
     for text in shown:
         assert KEY not in text
+        assert not [one for one in FOREIGN_KEYS if one in text]
 
 
 class TestProviders:
@@ -168,6 +180,8 @@ class TestProviders:
         assert error.status == (int(fault) if fault.isdigit() else 502 if fault == "html-error" else None)
         assert error.provider == asked.wire.name.split()[0]
         assert error.model
+        assert not INTERNALS.search(str(error))
+        assert str(error).startswith(f"{error.provider} ({error.model}): ")
         (record,) = asked.records
         assert (record.success, record.error, record.status) == (False, error.kind, error.status)
         after_pieces = {"cut-stream", "quiet-end", "stall", "error-in-the-stream", "filtered", "cut-body", "half-json"}
@@ -175,6 +189,21 @@ class TestProviders:
             assert record.attempts == (1 + RETRIES if error.retryable and not late else 1)
             assert late or len(asked.server.requests) == record.attempts
         require_no_key(asked, error, caplog.text)
+
+    @every_wire
+    @pytest.mark.parametrize("fault", ["impossible-usage", "usage-in-words"])
+    def test_counts_that_are_none_are_estimated_or_refused(self, asked, fault):
+        asked.server.fault = fault
+        try:
+            asked.require_right(asked.ask(asked.make(input_price=1.0, output_price=1.0, search_price=1.0)))
+        except ProviderError as error:  # of an SDK that checks types
+            assert error.kind == "malformed"
+            assert not INTERNALS.search(str(error))
+            return
+        (record,) = asked.records
+        assert record.tokens_estimated
+        assert record.input_tokens > 0
+        assert 0 <= record.output_tokens < 1_000
 
     @every_wire
     @pytest.mark.parametrize("fault", ["429", "503", "reset"])

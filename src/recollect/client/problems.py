@@ -40,6 +40,7 @@ ERRORS: Mapping[str, type[errors.RecollectError]] = {
     "store-unavailable": errors.StoreUnavailableError,
     "store-failed": errors.StoreError,
     "model-failed": errors.ProviderError,
+    "model-rate-limited": errors.ProviderError,
 }
 
 # Problems that HTTP itself has, by their status.

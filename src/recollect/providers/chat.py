@@ -245,10 +245,9 @@ class _Run:
     def _told(self) -> ChatUsage:
         """What the answer took so far, by the provider's count or estimated."""
         usage = self._usage
-        if usage is None:
+        if usage is None or not self._measured.told(usage.input_tokens, usage.output_tokens):
             self._measured.output_tokens = self._written
             return ChatUsage(self._measured.input_tokens, self._written, estimated=True)
-        self._measured.told(usage.input_tokens, usage.output_tokens)
         self._measured.estimated = usage.estimated
         return usage
 

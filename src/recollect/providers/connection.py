@@ -7,6 +7,7 @@ from typing import NoReturn
 from urllib.parse import urlsplit
 
 from recollect.errors import ConfigurationError, UsageError
+from recollect.privacy.credentials import without_secrets
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 
@@ -115,10 +116,10 @@ class Connection:
         return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
     def cleaned(self, text: str) -> str:
-        """A text with the key, the address's password and its query masked."""
+        """The text with the key, the address's password, its query, and everything that looks like a key masked."""
         for secret in self._secrets():
             text = text.replace(secret, "***")
-        return text
+        return without_secrets(text)
 
     def _secrets(self) -> list[str]:
         found = [self.key or ""]

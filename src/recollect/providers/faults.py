@@ -34,6 +34,8 @@ FaultKind: TypeAlias = Literal[
 
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 _LONGEST_DETAIL = 500
+# Jobs and clients wait that long at most, whatever a server asks for.
+_LONGEST_PAUSE_SECONDS = 86_400.0
 # What HTTP libraries and SDKs call the failures of a connection; each has its own classes.
 _CONNECTION_WORDS: tuple[str, ...] = (
     "ConnectionError",
@@ -93,12 +95,13 @@ def status_fault(status: int, detail: str, headers: Mapping[str, str] | None = N
     """
     kinds: dict[int, FaultKind] = {401: "authentication", 403: "authentication", 404: "not_found", 429: "rate_limit"}
     kind: FaultKind = kinds.get(status, "server" if status >= 500 else "invalid_request")
+    retryable = status in _RETRYABLE_STATUSES or status >= 500
     return Fault(
         kind,
         detail,
-        retryable=status in _RETRYABLE_STATUSES or status >= 500,
+        retryable=retryable,
         status=status,
-        retry_after_seconds=retry_after(headers or {}),
+        retry_after_seconds=retry_after(headers or {}) if retryable else None,
     )
 
 
@@ -113,9 +116,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if seconds is not None or text is None:
         return seconds
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+        pause = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
     except (TypeError, ValueError, OverflowError):
         return None
+    return min(max(0.0, pause), _LONGEST_PAUSE_SECONDS)
 
 
 def _number(text: str | None) -> float | None:
@@ -123,7 +127,7 @@ def _number(text: str | None) -> float | None:
         number = float(text or "")
     except ValueError:
         return None
-    return number if math.isfinite(number) and number >= 0 else None
+    return min(number, _LONGEST_PAUSE_SECONDS) if math.isfinite(number) and number >= 0 else None
 
 
 def fault_of(exc: BaseException) -> Fault:
@@ -148,8 +152,9 @@ def fault_of(exc: BaseException) -> Fault:
         page = str(decoding.doc).lstrip().startswith("<")
         return Fault("malformed", "it sent a page" if page else "what it sent is no JSON", retryable=not page)
     if isinstance(exc, ValueError | TypeError | KeyError | AttributeError | IndexError):
-        return Fault("malformed", f"{type(exc).__name__}: {_message(exc)}")
-    return Fault("unknown", f"{type(exc).__name__}: {_message(exc)}")
+        # These say where code of the SDK or of ours failed: the log at debug level has it.
+        return Fault("malformed", "what it sent lacks a field, or has a value of another type")
+    return Fault("unknown", _message(exc) or type(exc).__name__)
 
 
 def _chain(exc: BaseException | None) -> Iterator[BaseException]:
@@ -226,11 +231,13 @@ _ADVICE: dict[FaultKind, str] = {
     "content_filter": "the provider's content filter stopped the answer; rephrase the question",
     "incomplete": "the stream ended before the answer was complete; ask again",
     "invalid_request": "the server refused the request",
-    "malformed": "{address} did not answer as such an endpoint does; check the base URL",
+    "malformed": "{address} did not answer as such an endpoint does; check the base URL, and that {model!r} is a model "
+    "for this",
     "not_found": "check the model name {model!r} and the base URL {address!r}",
     "rate_limit": "the rate limit or quota is used up; wait, or check the plan",
     "refused": "{address} failed too often in a row and is left alone for {wait}; check that it works",
     "server": "the server failed; try again later",
     "timeout": "no answer from {address} within {seconds} s; raise the timeout or try a smaller model",
+    "unknown": "the request failed",
     "unreachable": "cannot reach {address}, or the connection broke; check the address and that the server runs",
 }

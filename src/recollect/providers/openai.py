@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from recollect.providers._clients import tls_context
 from recollect.providers.batches import BatchLimits
 from recollect.providers.chat import StreamEnd
 from recollect.providers.embedder import EmbeddingReply
-from recollect.providers.faults import Fault
+from recollect.providers.faults import Fault, status_fault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -29,6 +30,19 @@ if TYPE_CHECKING:
     from recollect.providers.registry import ModelRequest
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
+
+# The status of an error in the middle of a stream, by its code or type.
+_STATUSES = {
+    "authentication_error": 401,
+    "context_length_exceeded": 400,
+    "insufficient_quota": 429,
+    "invalid_api_key": 401,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+}
 
 # Of one request, by the API's reference.
 _LIMITS = BatchLimits(texts=2048, tokens=300_000, text_tokens=8192)
@@ -163,24 +177,34 @@ class Chat:
                                 yield item
                         elif event.type == "response.failed":
                             error = event.response.error
-                            raise Fault("server", error.message if error else "", retryable=True)
+                            raise _fault_of_a_stream(error.message if error else "", error and error.code)
                         elif event.type == "error":
-                            raise Fault("server", event.message, retryable=True)
+                            raise _fault_of_a_stream(event.message, event.code)
                     if not seen:
                         raise Fault("malformed", "it sent no events")
 
 
 @contextmanager
 def _errors_in_the_stream() -> Iterator[None]:
-    """An error that a server sends in place of a piece has no status; it is the server's all the same."""
+    """Translate an error that a server sends in place of a piece: it has a code and a type, but no status."""
     from openai import APIError
 
     try:
         yield
     except APIError as exc:
         if type(exc) is APIError:
-            raise Fault("server", exc.message, retryable=True) from exc
+            raise _fault_of_a_stream(exc.message, exc.code, exc.type) from exc
         raise
+
+
+def _fault_of_a_stream(message: str, *names: object) -> Fault:
+    status = next((found for name in names if (found := _status_named(str(name)))), 500)
+    return status_fault(status, message).in_the_stream()
+
+
+def _status_named(name: str) -> int | None:
+    # Proxies send the status of the provider that they ask as the code.
+    return int(name) if re.fullmatch("[45][0-9]{2}", name) else _STATUSES.get(name)
 
 
 def _end(reason: str) -> StreamEnd:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from typing_extensions import TypeIs
+
 from recollect.errors import ProviderError
 from recollect.providers.batches import LOOK_SECONDS
 from recollect.providers.breaker import CircuitBreaker
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+# More than any request takes, and what the log of requests can store.
+_MOST_TOKENS = 2**31 - 1
 
 
 @dataclass(slots=True)
@@ -43,10 +48,17 @@ class Measured:
     searches: float | None = None
     started: float = field(default_factory=time.perf_counter)
 
-    def told(self, input_tokens: int | None, output_tokens: int = 0) -> None:
-        """Take the provider's own count over, where there is one."""
-        if input_tokens is not None:
-            self.input_tokens, self.output_tokens, self.estimated = input_tokens, output_tokens, False
+    def told(self, input_tokens: object, output_tokens: object = 0) -> bool:
+        """Take the provider's own counts, if they are counts; returns whether they are."""
+        if not (_is_count(input_tokens) and _is_count(output_tokens)):
+            return False
+        self.input_tokens, self.output_tokens, self.estimated = input_tokens, output_tokens, False
+        return True
+
+
+def _is_count(value: object) -> TypeIs[int]:
+    # SDKs hand over whatever stands in a reply.
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
 
 
 class Requester:
@@ -142,7 +154,8 @@ class Requester:
             self._breaker.failed()
         else:
             self._breaker.succeeded()
-        _log.debug("%s (%s): %s, raised as %s", self.provider, self.model, fault.kind, type(exc).__name__)
+        said = self.connection.cleaned(f"{type(exc).__name__}: {exc}")
+        _log.debug("%s (%s): %s, raised as %s", self.provider, self.model, fault.kind, said)
         error = provider_error(fault, provider=self.provider, model=self.model, connection=self.connection)
         if fault.of_the_server:
             self._last_failure = f"At last: {error}"

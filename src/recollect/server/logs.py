@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Literal
 
-from recollect.model.key_text import SECRET_PATTERN
+from recollect.privacy.credentials import without_secrets
 from recollect.server.request_context import QUIET, REQUESTS, current_request_id
 
 LogFormat = Literal["text", "json"]
@@ -21,14 +20,6 @@ REQUEST_FIELDS = ("method", "route", "status", "duration_ms", "credential", "ten
 
 _TEXT = "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"
 
-# Errors of databases, providers and fetched pages are told as they come, and they come with what was sent.
-_SECRETS = (
-    (re.compile(SECRET_PATTERN, re.ASCII), "rk_…"),
-    (re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"), "…"),
-    (re.compile(r"(?i)\b(password|passwd|secret|api[_-]?key|access_token)(\s*=\s*)('[^']*'|[^\s&,;]+)"), r"\1\2…"),
-    (re.compile(r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{8,}"), "Bearer …"),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), "…"),
-)
 # A line of the log is one line, whatever was put into a name or an error.
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 
@@ -74,13 +65,6 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             told["exception"] = without_secrets(self.formatException(record.exc_info))
         return json.dumps(told, ensure_ascii=True, default=str)
-
-
-def without_secrets(text: str) -> str:
-    """A text in which keys, tokens, and passwords in addresses and connection strings are left out."""
-    for pattern, left in _SECRETS:
-        text = pattern.sub(left, text)
-    return text
 
 
 @contextmanager

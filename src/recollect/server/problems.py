@@ -46,6 +46,7 @@ class Problem(TypedDict):
     request_id: str
     errors: NotRequired[list[FieldProblem]]
     retry_after_seconds: NotRequired[float]
+    retryable: NotRequired[bool]
     quota: NotRequired[str]
     limit: NotRequired[int]
     used: NotRequired[int]
@@ -60,12 +61,17 @@ class _Row:
     name: str
     title: str
     withheld: bool = False
+    when: Callable[[Any], bool] = lambda _: True
     more: Callable[[Any], Mapping[str, Any]] = lambda _: {}
 
 
 def _retry(exc: errors.ProviderError | errors.FetchError | errors.RateLimitedError) -> Mapping[str, Any]:
     wait = exc.retry_after_seconds
     return {} if wait is None else {"retry_after_seconds": wait}
+
+
+def _of_a_model(exc: errors.ProviderError) -> Mapping[str, Any]:
+    return {"retryable": exc.retryable, **_retry(exc)}
 
 
 def _quota(exc: errors.QuotaExceededError) -> Mapping[str, Any]:
@@ -106,7 +112,16 @@ _ROWS = (
     _Row(errors.StoreUnavailableError, 503, "store-unavailable", "The store cannot be reached", withheld=True),
     _Row(errors.SchemaVersionError, 503, "store-unavailable", "The store cannot be used", withheld=True),
     _Row(errors.StoreError, 500, "store-failed", "The store failed", withheld=True),
-    _Row(errors.ProviderError, 502, "model-failed", "A model failed", withheld=True, more=_retry),
+    _Row(
+        errors.ProviderError,
+        429,
+        "model-rate-limited",
+        "The model's provider limits its requests",
+        withheld=True,
+        when=lambda exc: exc.kind == "rate_limit",
+        more=_of_a_model,
+    ),
+    _Row(errors.ProviderError, 502, "model-failed", "A model failed", withheld=True, more=_of_a_model),
     _Row(errors.RecollectError, 500, "failed", "It failed", withheld=True),
 )
 
@@ -154,7 +169,7 @@ def problem(status: int, name: str, title: str, detail: str, **more: Any) -> Pro
 
 def problem_of(exc: Exception) -> Problem:
     """What is told of an error; what is not for the caller is logged instead."""
-    row = next((row for row in _ROWS if isinstance(exc, row.error)), None)
+    row = next((row for row in _ROWS if isinstance(exc, row.error) and row.when(exc)), None)
     if row is None:
         logger.exception("A request failed because of a defect.", exc_info=exc)
         return problem(500, "internal", "It failed", _WITHHELD)
@@ -180,6 +195,9 @@ def headers_of(told: Problem) -> dict[str, str]:
     wait = told.get("retry_after_seconds")
     if wait is not None:
         sent["Retry-After"] = str(max(1, math.ceil(wait)))
+    if told.get("retryable") is False:
+        # OpenAI's packages and others made like them repeat every 5xx, unless this forbids it.
+        sent["X-Should-Retry"] = "false"
     return sent
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from recollect import Document
 from recollect.errors import StoreUnavailableError
-from recollect.server.logs import JsonFormatter, RequestIdFilter, TextFormatter, logging_as, without_secrets
+from recollect.privacy.credentials import without_secrets
+from recollect.server.logs import JsonFormatter, RequestIdFilter, TextFormatter, logging_as
 
 LEAVE = "Every employee has thirty days of annual leave."
 

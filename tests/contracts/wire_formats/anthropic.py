@@ -80,7 +80,7 @@ def ending(reason, output_tokens):
 class Chat:
     name = "anthropic chat"
     kind = "answer"
-    cannot = frozenset()
+    cannot = frozenset({"usage-in-words"})
     content_type = "text/event-stream"
     error = staticmethod(error)
 

@@ -84,7 +84,7 @@ class Reranking:
 class Chat:
     name = "bedrock chat"
     kind = "answer"
-    cannot = frozenset()
+    cannot = frozenset({"usage-in-words"})
     content_type = "application/vnd.amazon.eventstream"
     error = staticmethod(error)
 

@@ -85,7 +85,7 @@ class Embeddings:
 class Chat:
     name = "google chat"
     kind = "answer"
-    cannot = frozenset()
+    cannot = frozenset({"usage-in-words"})
     content_type = "text/event-stream"
     error = staticmethod(error)
 

@@ -18,6 +18,16 @@ from typing import Any, Literal, Protocol
 DIMENSION = 8
 REPLY = "Employees receive 30 days [1].\nמנוחה 🙂"
 KEY = "key-that-nobody-may-see-0123456789"
+#: What looks like somebody's key, though it is not the configured one: a proxy's, another tenant's.
+FOREIGN_KEYS = (
+    "sk-proj-4f0aQx81Zt6bLm92Wc7R",
+    "sk-ant-*********9dK2",
+    "AKIAIOSFODNN7EXAMPLE",
+    "AIzaSyD3x9Qk7Lm2Pv8Rt4Wz6Yb1Nc5Hf0Gj3",
+    "hf_qWeRtYuIoPaSdFgHjKlZxCvB",
+    "plain-but-labelled-17",
+    "b9F3kQ7zR1mX5vT8cL2nW6yP4sD0hJaE",
+)
 
 
 @dataclass(frozen=True)
@@ -165,7 +175,9 @@ class Response:
 
     def _status(self, status):
         seen = next((value for value in self.request.headers.values() if KEY in value), "")
-        self._whole(status, self.server.wire.error(status, f"refused for {seen}"), "application/json")
+        one, other, *more, labelled, bare = FOREIGN_KEYS
+        said = f"refused for {seen}: {one}, {other}, {' '.join(more)}, api_key='{labelled}', key {bare}"
+        self._whole(status, self.server.wire.error(status, said), "application/json")
 
     def _html(self):
         self._whole(200, b"<!doctype html><html><body>Sign in</body></html>", "text/html")
@@ -178,6 +190,15 @@ class Response:
 
     def _other_json(self):
         self._whole(200, b'{"detail": "nothing of the kind"}', "application/json")
+
+    def _json_list(self):
+        self._whole(200, b"[7]", "application/json")
+
+    def _json_null(self):
+        self._whole(200, b"null", "application/json")
+
+    def _json_text(self):
+        self._whole(200, b'"nothing of the kind"', "application/json")
 
     def _half_json(self):
         body = self._joined()
@@ -337,6 +358,23 @@ _ALTERATIONS = {
         replace(right, indexes=[*right.indexes[:-1], 999])
         if isinstance(right, Vectors)
         else replace(right, pairs=[*right.pairs[:-1], (999, 0.1)])
+    ),
+    "numbers-for-pieces": lambda right: replace(right, pieces=[7, 8]),
+    "objects-for-pieces": lambda right: replace(right, pieces=[{"a": 1}]),
+    "texts-for-numbers": lambda right: (
+        _with_first(right, ["one", *right.vectors[0][1:]])
+        if isinstance(right, Vectors)
+        else replace(right, pairs=[(right.pairs[0][0], {"score": 1}), *right.pairs[1:]])
+    ),
+    "impossible-usage": lambda right: (
+        replace(right, input_tokens=-5, output_tokens=10**40)
+        if isinstance(right, Answer)
+        else replace(right, tokens=-5)
+    ),
+    "usage-in-words": lambda right: (
+        replace(right, input_tokens="", output_tokens="many")
+        if isinstance(right, Answer)
+        else replace(right, tokens="many")
     ),
     "empty-answer": lambda right: replace(right, pieces=[]),
     "nothing-but-length": lambda right: replace(right, pieces=[], end="length"),

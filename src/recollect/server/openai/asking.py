@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -34,6 +35,8 @@ Asker = Annotated[Caller, Security(asking, scopes=["read"])]
 
 _MOST_CHARACTERS = 100_000
 _MOST_MESSAGES = 2_000
+# A stream begins after so long at most: proxies give up on a server that sends no header for half a minute.
+_HELD_BACK_SECONDS = 10.0
 
 
 class Extension(SearchOptions):
@@ -221,14 +224,25 @@ def _conversation(messages: Sequence[Message], param: str) -> tuple[str, tuple[E
 async def primed_events(question: Question, service: Service) -> AsyncGenerator[AskEvent]:
     """What `Conversation.ask` gives, as it comes; whoever closes it ends the model.
 
-    The search is done when this returns, so that what is wrong with it is told with a status of its own.
+    It returns once the model writes, or after some seconds: until then a failure has an HTTP status of its own.
     """
     events = service.streams.stream(question.answered)
-    first = await anext(events)
+    found = await anext(events)
+    written = asyncio.ensure_future(anext(events))
+    try:
+        await asyncio.wait([written], timeout=_HELD_BACK_SECONDS)
+        if written.done():
+            written.result()
+    except BaseException:
+        written.cancel()
+        await asyncio.wait([written])
+        await events.aclose()
+        raise
 
     async def all_of_them() -> AsyncGenerator[AskEvent]:
         async with aclosing(events):
-            yield first
+            yield found
+            yield await written
             async for event in events:
                 yield event
 

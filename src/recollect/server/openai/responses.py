@@ -296,7 +296,8 @@ class _Reply:
     def failed(self, exc: Exception) -> Mapping[str, Any]:
         """It failed; gives what is told of that."""
         told = error_json(exc)[1]["error"]
-        self._error = {"code": "server_error", "message": told["message"]}
+        limited = told["type"] == "rate_limit_error"
+        self._error = {"code": "rate_limit_exceeded" if limited else "server_error", "message": told["message"]}
         return told
 
     def event(self, kind: str, **data: object) -> bytes:

@@ -231,13 +231,13 @@ def test_many_streams_at_the_same_time(shelf):
     assert text.startswith("Thirty days of annual leave [1]. Leave is asked for two weeks ahead [1].\n\nSources:")
 
 
-def test_a_failure_within_a_stream_is_told_in_it(shelf, client):
-    def fails(_):
-        raise ProviderError("the key sk-secret is refused", provider="scripted")
-
-    shelf.reply = fails
+def test_a_failure_within_a_stream_is_told_in_it(shelf, client, monkeypatch):
+    monkeypatch.setattr(shelf.model, "_error", ProviderError("the key sk-secret is refused", provider="scripted"))
+    shelf.reply = lambda _: "Thirty days of annual leave [1]. Leave is asked for two weeks ahead [1]."
+    monkeypatch.setattr(shelf.model, "_error_after", 1_000)
+    stream = client.chat.completions.create(model="default", messages=said(ASKED), stream=True)
     with pytest.raises(openai.APIError) as told:
-        list(client.chat.completions.create(model="default", messages=said(ASKED), stream=True))
+        list(stream)
     assert told.value.code == "model_failed"
     assert "sk-secret" not in str(told.value)
     with pytest.raises(openai.InternalServerError):

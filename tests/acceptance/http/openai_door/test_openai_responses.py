@@ -148,11 +148,10 @@ def test_every_parameter_of_the_client_is_known():
     assert sent == set(ResponsesBody.model_fields) - {"recollect"}
 
 
-def test_a_failure_within_a_stream_is_told_in_it(shelf, client):
-    def fails(_):
-        raise ProviderError("the key sk-secret is refused", provider="scripted")
-
-    shelf.reply = fails
+def test_a_failure_within_a_stream_is_told_in_it(shelf, client, monkeypatch):
+    monkeypatch.setattr(shelf.model, "_error", ProviderError("the key sk-secret is refused", provider="scripted"))
+    shelf.reply = lambda _: "Thirty days of annual leave [1]. Leave is asked for two weeks ahead [1]."
+    monkeypatch.setattr(shelf.model, "_error_after", 1_000)
     *_, error, last = client.responses.create(model="default", input=ASKED, stream=True)
     assert (error.type, error.code) == ("error", "model_failed")
     assert (last.type, last.response.status) == ("response.failed", "failed")
