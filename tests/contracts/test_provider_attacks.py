@@ -120,7 +120,9 @@ def test_an_error_in_place_of_the_first_piece_is_what_its_code_says(serve, wire,
     class Wire(wire):
         def write(self, result):
             if wire is Responses:
-                return [event({"type": "error", "sequence_number": 0, "code": str(code), "message": "no", "param": None})]
+                return [
+                    event({"type": "error", "sequence_number": 0, "code": str(code), "message": "no", "param": None})
+                ]
             return [event({"error": {"message": "no", "type": "error", "code": code}})]
 
     server = serve(Wire())

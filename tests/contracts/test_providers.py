@@ -52,7 +52,9 @@ EVERYWHERE = {
     "slow-headers": ({"timeout"}, True),
 }
 MALFORMED = ({"malformed"}, None)
-IN_BATCHES = dict.fromkeys(["half-a-batch", "one-too-many", "not-a-number", "infinite", "null", "texts-for-numbers"], MALFORMED)
+IN_BATCHES = dict.fromkeys(
+    ["half-a-batch", "one-too-many", "not-a-number", "infinite", "null", "texts-for-numbers"], MALFORMED
+)
 INDEXES = dict.fromkeys(["one-twice", "unknown-index"], MALFORMED)
 OF_VECTORS = dict.fromkeys(["wrong-dimension", "ragged", "zero"], MALFORMED)
 IN_STREAMS = {

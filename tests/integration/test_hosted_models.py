@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from contracts.wire_formats import openai, voyage
 from contracts.wire_formats.server import DIMENSION, ModelServer
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.errors import ConfigurationError, ProviderError
+from recollect.errors import ConfigurationError, ProviderError, UsageError
 from recollect.model import RetrievalOptions, Scope
 
 DOCUMENTS = [
@@ -123,6 +124,87 @@ def test_models_of_one_space_index_and_ask(dsn, tmp_path):
             rag.embedder.embed_documents(["pump"])
     server.close()
     assert models == [("voyage-4-lite", "query"), ("voyage-4-large", "document")]
+
+
+def test_a_model_is_calibrated_once_and_not_in_every_process(configured, server):
+    def searched(question, **settings):
+        """What a process asks of the provider for its first search, and the relevance of what it finds."""
+        server.requests.clear()
+        with RAGPipeline(configured(**settings)) as rag:
+            found = rag.search(question).results
+        return len(server.requests), found[0].relevance
+
+    server.wire.texts = lambda path, body: body["input"]
+    with RAGPipeline(configured()) as rag:
+        rag.ingest(DOCUMENTS)
+    asked, relevance = searched("Which pump leaked?")
+    assert asked == 3  # the question, and questions and passages that tell where the model's similarities lie
+    assert searched("Which pump leaked?") == (1, relevance)
+    with RAGPipeline(configured()) as rag:
+        rag.spaces.reembed("another-model", dimensions=DIMENSION, samples=0)
+    assert searched("Which pump leaked?", model="another-model")[0] == 3
+    assert searched("Which pump leaked?", model="another-model")[0] == 1
+    with RAGPipeline(configured()) as rag:
+        rag.spaces.rollback()
+    assert searched("Which pump leaked?") == (1, relevance)
+
+
+def test_a_chunk_in_tokens_is_bounded_in_characters(configured):
+    words = " ".join(f"identifier_of_some_length_{number:04}" for number in range(1_000))
+    with RAGPipeline(configured()) as rag:
+        rag.collections.create("words", chunking={"strategy": "markdown", "max_tokens": 100})
+        view = rag.view(collections="words")
+        view.ingest(Document(content=words, source="words.txt"))
+        found = view.search("identifier", RetrievalOptions(top_k=300, rerank="none", collapse_duplicates=False)).results
+    assert len(found) > 50
+    assert max(len(one.content) for one in found) < 100 * 5
+
+
+def test_collections_of_one_model_have_vectors_of_their_own_lengths(configured, server):
+    server.wire.texts = lambda path, body: body["input"]
+    with RAGPipeline(configured(truncate=True)) as rag:
+        made = rag.collections.create("short", dimensions=4)
+        assert (made.embedding_dimension, made.embedding_model) == (4, "openai/unknown-model:4")
+        rag.view(collections="short").ingest(DOCUMENTS[:2])
+        rag.ingest(DOCUMENTS[2:])
+    with RAGPipeline(configured(truncate=True)) as rag:
+        assert len(rag.view(collections="short").search("pump").results) == 2
+        assert len(rag.view(collections=["short", "default"]).search("pump").results) == 8
+    with RAGPipeline(configured(model="text-embedding-3-small", dimensions=None)) as rag:
+        assert rag.collections.create("small", dimensions=512).embedding_dimension == 512
+
+
+@pytest.mark.parametrize(
+    ("settings", "dimensions", "said"),
+    [
+        ({}, 4, "Nothing is known of the lengths that 'unknown-model'"),
+        ({"model": "text-embedding-3-small", "dimensions": None}, 3072, "have 1 to 1536 dimensions, not 3072"),
+        ({"model": "text-embedding-ada-002", "dimensions": None}, 512, "have 1536 dimensions, not 512"),
+        ({}, 0, "dimensions must lie between 1 and"),
+    ],
+)
+def test_a_length_that_a_model_does_not_offer_is_refused(configured, settings, dimensions, said):
+    with RAGPipeline(configured(**settings)) as rag:
+        with pytest.raises(UsageError, match=said) as caught:
+            rag.collections.create("other", dimensions=dimensions)
+        assert not isinstance(caught.value, ConfigurationError)
+        assert rag.collections.list() == []
+
+
+def test_a_model_of_this_machine_has_one_length(dsn, tmp_path):
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
+    refused = pytest.raises(UsageError, match="have 64 dimensions, not 32")
+    with RAGPipeline(config, embedder=HashingEmbedder()) as rag, refused:
+        rag.collections.create("other", dimensions=32)
+
+
+def test_a_search_does_not_wait_to_keep_a_calibration(configured, dsn):
+    with RAGPipeline(configured()) as rag:
+        rag.ingest(DOCUMENTS)
+    with psycopg.connect(dsn) as writing:
+        writing.execute("SELECT FROM recollect.collections FOR UPDATE")
+        with RAGPipeline(configured()) as rag:
+            assert rag.search("Which pump leaked?").results
 
 
 def test_settings_that_do_not_fit_are_refused_before_anything_is_asked(configured, server):

@@ -60,8 +60,11 @@ def _create(
             show_default="as configured",
         ),
     ] = None,
+    dimensions: Annotated[
+        int | None, typer.Option(min=1, help="The length of its vectors, one that the embedding model offers.")
+    ] = None,
 ) -> int:
-    """Make an empty collection, with its own chunking and language."""
+    """Make an empty collection, with its own chunking, language and length of vectors."""
     with ctx.view() as view:
         made = view.collections.create(
             argument_text(name),
@@ -69,6 +72,7 @@ def _create(
             language=language,
             chunking=chunking_of(view.config, chunking) if chunking.given else None,
             token_vectors=token_vectors,
+            dimensions=dimensions,
         )
     if ctx.json:
         ctx.emit({"collection": collection_json(made)})

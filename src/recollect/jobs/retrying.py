@@ -96,10 +96,11 @@ def may_succeed(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """An error as a job's reason: in words for a person."""
+    """Return an error as a job's reason: in words for a person, without secrets."""
     from recollect.errors import RecollectError
+    from recollect.privacy.credentials import without_secrets
 
-    said = str(error).strip()
+    said = without_secrets(str(error).strip())
     if isinstance(error, RecollectError) and said:
         return said
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -47,6 +47,9 @@ def completion(
     Raises:
         ProviderError: The model failed, or its time was up.
     """
+    load = getattr(model, "load", None)
+    if load is not None:  # what a model needs first is no part of its time
+        load()
     done: queue.Queue[Completion | BaseException] = queue.Queue()
 
     def run() -> None:

@@ -9,6 +9,9 @@ from typing import Any
 
 from recollect.model.scope import DEFAULT_TENANT_ID
 
+#: The longest vector that the database stores.
+MOST_DIMENSIONS = 16_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:

@@ -15,6 +15,8 @@ _HOSTED = re.compile(r"(?P<provider>[a-z]+)/(?P<model>.+):(?P<dimensions>[0-9]+)
 class EmbeddingSpec:
     """A provider's model, and what its vectors depend on; keys and addresses of providers themselves are settings.
 
+    The stored mapping also has ``similarities`` once a search has found where the model's similarities lie.
+
     Attributes:
         provider: As ``[rag.embedding]`` names it.
         model: As the provider names it; None: it has no name.

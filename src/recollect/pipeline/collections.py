@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.arguments import checked
+from recollect.model.collection import MOST_DIMENSIONS
 from recollect.pipeline.preparing import collection_settings, ensure_collection
 from recollect.pipeline.standpoint import Group
 
@@ -45,6 +46,7 @@ class Collections(Group):
         language: str | None = None,
         chunking: Mapping[str, Any] | None = None,
         token_vectors: bool | None = None,
+        dimensions: int | None = None,
     ) -> Collection:
         """Make an empty collection.
 
@@ -55,14 +57,22 @@ class Collections(Group):
             chunking: ``strategy`` and its parameters; None: the configured ones.
             token_vectors: Whether ingest stores token vectors, at most 4 KB a chunk, so that the reranker
                 ``late_interaction`` need not compute them; None: as configured.
+            dimensions: The length of its vectors, one that the configured embedding model offers; None: as configured.
 
         Raises:
             ConflictError: There is one of that name.
-            UsageError: The name or the chunking is not valid, or the embedding model gives no token vectors.
+            UsageError: The name or the chunking is not valid, or the embedding model gives no token vectors or not
+                that length.
         """
         scope = self._at.owner()
+        if dimensions is not None and not 1 <= dimensions <= MOST_DIMENSIONS:
+            raise UsageError(f"dimensions must lie between 1 and {MOST_DIMENSIONS:,}, not {dimensions}.")
         settings = collection_settings(
-            self._at.assembly, language=language, chunking=chunking, token_vectors=token_vectors
+            self._at.assembly,
+            language=language,
+            chunking=chunking,
+            token_vectors=token_vectors,
+            dimensions=dimensions,
         )
         return self._at.store.collections.create(scope, name, description=description, **settings)
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from cachetools import LRUCache
 
 from recollect.embedding.cached import CacheCounts, CachedEmbedder
-from recollect.errors import RecollectError, UsageError
+from recollect.errors import ConfigurationError, RecollectError, UsageError
 from recollect.model.embedding_spec import EmbeddingSpec
 
 if TYPE_CHECKING:
@@ -161,6 +161,34 @@ class Embedders:
             self._others[embedder.model_name, remembered] = embedder
         return embedder, remembered.as_mapping()
 
+    def of_length(self, dimensions: int) -> tuple[EmbeddingProvider, dict[str, Any] | None]:
+        """Return the configured model with vectors of a length, and what collections remember of it.
+
+        Raises:
+            UsageError: The model does not offer that length, or nothing is known of its lengths.
+        """
+        if self._given is not None:
+            embedder: EmbeddingProvider = self._given
+            spec = None
+        else:
+            wanted = spec_of(self._config.embedding)
+            if wanted.dimensions not in {None, dimensions} and not (wanted.truncate or _offers_lengths(wanted)):
+                raise UsageError(
+                    f"Nothing is known of the lengths that {wanted.model!r} ({wanted.provider}) offers: leave "
+                    f"dimensions out, which gives {wanted.dimensions}, or set rag.embedding.truncate if its vectors "
+                    "may be cut."
+                )
+            try:
+                embedder, spec = self.made(replace(wanted, dimensions=dimensions))
+            except ConfigurationError as exc:  # here it is the caller's choice
+                raise UsageError(str(exc)) from exc
+        if embedder.dimension != dimensions:
+            raise UsageError(
+                f"The vectors of {embedder.model_name!r} have {embedder.dimension} dimensions, not {dimensions}: leave "
+                "dimensions out, or configure a model that offers several lengths."
+            )
+        return embedder, spec
+
     def spec_of_name(self, model: str, *, provider: str | None, dimensions: int | None) -> EmbeddingSpec:
         """What a caller means by a model.
 
@@ -219,6 +247,13 @@ class Embedders:
         from recollect.pipeline.models import make_embedding_model
 
         return make_embedding_model(settings, recorder=self._recorder, progress=self._progress)
+
+
+def _offers_lengths(spec: EmbeddingSpec) -> bool:
+    from recollect.providers.catalogue import PROVIDERS
+
+    row = PROVIDERS[spec.provider]
+    return spec.provider == "hashing" or row.known_dimension(row.model("embedding", spec.model)) is not None
 
 
 def spec_of(settings: EmbeddingConfig) -> EmbeddingSpec:

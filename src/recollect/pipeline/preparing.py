@@ -25,16 +25,21 @@ def collection_settings(
     language: str | None = None,
     chunking: Mapping[str, Any] | None = None,
     token_vectors: bool | None = None,
+    dimensions: int | None = None,
 ) -> dict[str, Any]:
     """How a new collection is cut, embedded and searched, as repositories take it; what is None is as configured.
 
     Raises:
-        UsageError: The chunking is not valid, or the embedding model gives no token vectors.
+        UsageError: The chunking is not valid, or the embedding model gives no token vectors or not that length.
     """
     from recollect.chunking.registry import describe_chunker
     from recollect.retrieval.analysis import Analyzer
 
-    config, embedder = assembly.config, assembly.embedder
+    config = assembly.config
+    if dimensions is None:
+        embedder, spec = assembly.embedder, assembly.embedders.spec
+    else:
+        embedder, spec = assembly.embedders.of_length(dimensions)
     wanted = config.embedding.token_vectors if token_vectors is None else token_vectors
     if wanted:
         token_packer(embedder)
@@ -45,7 +50,7 @@ def collection_settings(
         "language": Analyzer(language or config.language).language,
         "chunking": dict(describe_chunker(chunker(chunking or configured, embedder))),
         "token_vectors": wanted,
-        "embedding_spec": assembly.embedders.spec,
+        "embedding_spec": spec,
     }
 
 
@@ -171,7 +176,7 @@ def chunker(description: Mapping[str, Any], embedder: EmbeddingProvider) -> Chun
     strategy = str(parameters.pop("strategy", DEFAULT_STRATEGY))
     # `similarity` is a function of the embedding model; as a setting it says whether to use one.
     similarity = neighbour_similarity if parameters.pop("similarity", None) else None
-    tokenize: Tokenize | None = getattr(embedder, "token_spans", None)
+    tokenize: Tokenize | None = getattr(embedder, "token_spans", None) or getattr(embedder, "chunk_spans", None)
     by_tokens = parameters.get("unit") == "tokens" or "max_tokens" in parameters or strategy == "markdown"
     return make_chunker(strategy, tokenize=tokenize if by_tokens else None, similarity=similarity, **parameters)
 

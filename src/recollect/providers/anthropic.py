@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from recollect.providers.chat import ChatItem
     from recollect.providers.registry import ModelRequest
 
+# What requests need of the SDK.
+_SDK = ("anthropic.resources.messages",)
+
 ANTHROPIC_BASE_URL = "https://api.anthropic.com"
 
 # The API asks for a limit. What a model thinks before it answers counts too, so it leaves room for both.
@@ -41,6 +44,8 @@ _STATUSES = {
 
 class Chat:
     """Chat by ``/v1/messages``."""
+
+    sdk = _SDK
 
     def __init__(self, request: ModelRequest) -> None:
         self._request = request

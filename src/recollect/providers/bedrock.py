@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
+# What requests need of the SDK.
+_SDK = ("boto3", "botocore.config", "botocore.eventstream", "botocore.loaders", "botocore.session")
+
 _COHERE_V3 = ("cohere.embed-english-v3", "cohere.embed-multilingual-v3")
 _TITAN_V1 = ("amazon.titan-embed-text-v1", "amazon.titan-embed-g1-text-02")
 # Cohere's third generation takes 2,048 characters here, and refuses longer texts.
@@ -161,6 +164,8 @@ _SECRET_LOGS = ("botocore.auth", "botocore.endpoint", "botocore.parsers")
 class Embeddings(_BedrockClient):
     """Embeddings by ``InvokeModel``: Cohere's models take a batch, Amazon's one text."""
 
+    sdk = _SDK
+
     def __init__(self, request: ModelRequest) -> None:
         super().__init__(request)
         model = PROVIDERS["bedrock"].plain(request.model)
@@ -207,6 +212,7 @@ class Embeddings(_BedrockClient):
 class Reranking(_BedrockClient):
     """Reranking by ``InvokeModel``."""
 
+    sdk = _SDK
     limits = BatchLimits(texts=1_000)
 
     def rerank(self, query: str, passages: Sequence[str]) -> RerankReply:
@@ -219,6 +225,8 @@ class Reranking(_BedrockClient):
 
 class Chat(_BedrockClient):
     """Chat by ``ConverseStream``. boto3 waits in its thread, so each stream is read in one of its own."""
+
+    sdk = _SDK
 
     async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None) -> AsyncIterator[ChatItem]:
         """See `ChatBackend`."""

@@ -60,7 +60,12 @@ class ChatBackend(Protocol):
     """What a provider's file adds: one request, and what is read of its stream.
 
     It may raise anything, its SDK's exceptions or a `Fault`; it neither repeats nor limits.
+
+    Attributes:
+        sdk: The modules of the SDK that a request needs.
     """
+
+    sdk: Sequence[str]
 
     def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None) -> AsyncIterator[ChatItem]:
         """Pieces as they arrive, in between or behind them one `StreamEnd` and what the answer took.
@@ -104,6 +109,10 @@ class HostedChatModel:
     def provider(self) -> str:
         """Whose model it is."""
         return self._requester.provider
+
+    def load(self) -> None:
+        """Import the SDK; the first answer does it unless it is imported."""
+        self._requester.load()
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text takes: by the model's tokenizer where that is at hand, otherwise four bytes each."""
@@ -187,6 +196,7 @@ class _Run:
         items = self._backend.stream(self._messages, max_tokens=self._max_tokens)
         error: ProviderError
         try:
+            await asyncio.to_thread(self._requester.load)
             first = await self._next_piece(items)
             if first is None:
                 self._raise_empty()

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
+# What requests need of the SDK.
+_SDK = ("cohere.client_v2", "cohere.core.parse_error")
+
 COHERE_BASE_URL = "https://api.cohere.com"
 
 # Models before the fourth generation have one length of vector, and refuse to be asked for another.
@@ -47,6 +50,7 @@ def _client(connection: Connection) -> ClientV2:
 class Embeddings:
     """Embeddings by ``/v2/embed``."""
 
+    sdk = _SDK
     # The API takes 96 texts, and cuts each to what its model reads; a request of more than one model can read is slow.
     limits = BatchLimits(texts=96, tokens=128_000)
 
@@ -79,6 +83,7 @@ class Embeddings:
 class Reranking:
     """Reranking by ``/v2/rerank``."""
 
+    sdk = _SDK
     # The API takes ten times as many, and advises against it.
     limits = BatchLimits(texts=1_000)
 

@@ -6,16 +6,20 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from recollect.embedding.base import Vectors
 from recollect.llm.base import estimate_tokens
 from recollect.providers._clients import close_client
+from recollect.providers._tokenizers import estimated_spans, openai_spans
 from recollect.providers.batches import BatchLimits, batches, cut, in_parallel
 from recollect.providers.faults import Fault
 from recollect.providers.requesting import Measured, Requester
+
+if TYPE_CHECKING:
+    from recollect.chunking.base import Span
 
 Purpose: TypeAlias = Literal["document", "query"]
 
@@ -46,8 +50,10 @@ class EmbeddingBackend(Protocol):
     Attributes:
         limits: Of one request.
         space: Names what vectors can be compared with each other, without their dimension.
+        sdk: The modules of the SDK that a request needs.
     """
 
+    sdk: Sequence[str]
     limits: BatchLimits
     space: str
 
@@ -93,6 +99,11 @@ class HostedEmbedder:
     def close(self) -> None:
         """Close its connections; the next request opens new ones."""
         close_client(self._backend)
+
+    def chunk_spans(self, text: str) -> Sequence[Span]:
+        """Find the characters of each token, for the sizes of chunks; an estimate unless the tokenizer is here."""
+        own = openai_spans(self._requester.model) if self._requester.provider == "openai" else None
+        return (own or estimated_spans)(text.encode("utf-8", "replace").decode("utf-8"))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed texts to be found; see `EmbeddingProvider`."""

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
+# What requests need of the SDK.
+_SDK = ("google.auth.aio.credentials", "google.genai.errors", "google.genai.types")
+
 GOOGLE_BASE_URL = "https://generativelanguage.googleapis.com"
 
 # The first generation is told what a text is for; later ones read it in the text itself.
@@ -72,6 +75,8 @@ def _client(connection: Connection, *, timeout_seconds: float | None) -> Client:
 class Embeddings:
     """Embeddings by ``batchEmbedContents``."""
 
+    sdk = _SDK
+
     def __init__(self, request: ModelRequest) -> None:
         self._request = request
         model = request.model.removeprefix("models/")
@@ -106,6 +111,8 @@ class Embeddings:
 
 class Chat:
     """Chat by ``streamGenerateContent``."""
+
+    sdk = _SDK
 
     def __init__(self, request: ModelRequest) -> None:
         self._request = request

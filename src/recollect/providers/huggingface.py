@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
+# What requests need of the SDK.
+_SDK = ("huggingface_hub.inference._client", "huggingface_hub.utils")
+
 # As many as TEI takes unless it is started with another --max-client-batch-size.
 _LIMITS = BatchLimits(texts=32)
 
@@ -31,6 +34,7 @@ def _token(connection: Connection) -> str:
 class Embeddings:
     """Embeddings by the feature-extraction task: of a model on the hub, or of the server at ``base_url``."""
 
+    sdk = _SDK
     limits = _LIMITS
 
     def __init__(self, request: ModelRequest) -> None:
@@ -57,6 +61,7 @@ class Embeddings:
 class Reranking:
     """Reranking by TEI's ``/rerank``, which the SDK has no method for: its session sends the request."""
 
+    sdk = _SDK
     limits = _LIMITS
 
     def __init__(self, request: ModelRequest) -> None:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from recollect.providers.registry import ModelRequest
 
 
+# What requests need of the SDK.
+_SDK = ("ollama",)
+
+
 def _options(connection: Connection) -> dict[str, Any]:
     return {
         # The address of its OpenAI-compatible interface is the same server.
@@ -38,6 +42,7 @@ def _options(connection: Connection) -> dict[str, Any]:
 class Embeddings:
     """Embeddings by ``/api/embed``."""
 
+    sdk = _SDK
     # It takes any number; a batch is computed as one, and must end before the time is up. It cuts long texts itself.
     limits = BatchLimits(texts=64)
 
@@ -59,6 +64,8 @@ class Embeddings:
 
 class Chat:
     """Chat by ``/api/chat``."""
+
+    sdk = _SDK
 
     def __init__(self, request: ModelRequest) -> None:
         self._request = request

@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
+# What requests need of the SDK.
+_EMBEDDING = ("openai", "openai.resources.embeddings")
+_CHAT = (
+    "openai.resources.chat.chat",
+    "openai.resources.chat.completions.completions",
+    "openai.resources.responses.responses",
+)
+
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 # The status of an error in the middle of a stream, by its code or type.
@@ -61,6 +69,7 @@ def _options(connection: Connection) -> dict[str, Any]:
 class Embeddings:
     """Embeddings by the ``/embeddings`` endpoint."""
 
+    sdk = _EMBEDDING
     limits = _LIMITS
 
     def __init__(self, request: ModelRequest) -> None:
@@ -98,6 +107,8 @@ def _prompt_tokens(usage: Usage | None) -> int | None:
 
 class Chat:
     """Chat by the Responses API, or by chat completions, which all other servers speak."""
+
+    sdk = _CHAT
 
     def __init__(self, request: ModelRequest) -> None:
         if request.api not in {None, "responses", "chat"}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -111,7 +111,7 @@ def make_embedder(
     backend = _backend(row, "Embeddings")(request)
     return HostedEmbedder(
         backend,
-        _requester(row, request, "embed", recorder),
+        _requester(row, request, "embed", recorder, backend.sdk),
         dimension=length,
         matryoshka=truncate or row.can_be_cut(name),
     )
@@ -150,7 +150,8 @@ def make_scorer(
     from recollect.providers.scorer import HostedScorer
 
     request = ModelRequest(model=name, connection=_connection(row, connection))
-    return HostedScorer(_backend(row, "Reranking")(request), _requester(row, request, "rerank", recorder))
+    backend = _backend(row, "Reranking")(request)
+    return HostedScorer(backend, _requester(row, request, "rerank", recorder, backend.sdk))
 
 
 def make_chat_model(
@@ -185,7 +186,8 @@ def make_chat_model(
     request = ModelRequest(
         model=row.model("chat", model), connection=_connection(row, connection), api=api, temperature=temperature
     )
-    return HostedChatModel(_backend(row, "Chat")(request), _requester(row, request, "answer", recorder))
+    backend = _backend(row, "Chat")(request)
+    return HostedChatModel(backend, _requester(row, request, "answer", recorder, backend.sdk))
 
 
 def installed(row: Provider) -> bool:
@@ -238,9 +240,16 @@ def _backend(row: Provider, kind: str) -> Callable[[ModelRequest], Any]:
     return make
 
 
-def _requester(row: Provider, request: ModelRequest, kind: RequestKind, recorder: Recorder | None) -> Requester:
+def _requester(
+    row: Provider, request: ModelRequest, kind: RequestKind, recorder: Recorder | None, modules: Sequence[str]
+) -> Requester:
     from recollect.providers.requesting import Requester
 
     return Requester(
-        provider=row.name, model=request.model, kind=kind, connection=request.connection, recorder=recorder
+        provider=row.name,
+        model=request.model,
+        kind=kind,
+        connection=request.connection,
+        recorder=recorder,
+        modules=modules,
     )

@@ -6,8 +6,10 @@ import contextvars
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from typing_extensions import TypeIs
@@ -70,6 +72,7 @@ class Requester:
         kind: Of its records.
         connection: Time-outs, repetitions, keys to mask.
         recorder: Told of each request.
+        modules: Of the SDK: they are imported before the time of the first request begins.
     """
 
     def __init__(
@@ -80,12 +83,14 @@ class Requester:
         kind: RequestKind,
         connection: Connection,
         recorder: Recorder | None = None,
+        modules: Sequence[str] = (),
     ) -> None:
         self.provider = provider
         self.model = model
         self.connection = connection
         self._kind: RequestKind = kind
         self._recorder = recorder
+        self._modules = modules
         self._last_failure = ""
         self._breaker = CircuitBreaker(connection.breaker_failures, connection.breaker_seconds)
 
@@ -119,9 +124,16 @@ class Requester:
         self.record(measured)
         return reply
 
+    def load(self) -> None:
+        """Import the SDK, which takes seconds on a busy machine."""
+        for name in self._modules:
+            with suppress(ImportError):  # of a version that has it elsewhere, the request imports it
+                import_module(name)
+
     def _attempt(self, request: Callable[[], T], measured: Measured) -> T:
         self.admit(measured)
         try:
+            self.load()
             reply = _within(self.connection.timeout_seconds, request)
         except Exception as exc:  # noqa: BLE001 - whatever an SDK raises
             error = self.error(exc)

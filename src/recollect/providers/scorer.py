@@ -48,8 +48,10 @@ class RerankBackend(Protocol):
 
     Attributes:
         limits: Of one request.
+        sdk: The modules of the SDK that a request needs.
     """
 
+    sdk: Sequence[str]
     limits: BatchLimits
 
     def rerank(self, query: str, passages: Sequence[str]) -> RerankReply:

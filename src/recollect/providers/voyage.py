@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
+# What requests need of the SDK.
+_SDK = ("voyageai",)
+
 # Of one request, by the API's reference: 1,000 texts, and fewer tokens the larger the model.
 _TOKENS = {"voyage-4-lite": 1_000_000, "voyage-3.5-lite": 1_000_000, "voyage-4": 320_000, "voyage-3.5": 320_000}
 _LEAST_TOKENS = 120_000
@@ -32,6 +35,8 @@ def _options(connection: Connection) -> dict[str, Any]:
 
 class Embeddings:
     """Embeddings of documents by one model, and of questions by it or another of its family."""
+
+    sdk = _SDK
 
     def __init__(self, request: ModelRequest) -> None:
         self._request = request
@@ -65,6 +70,7 @@ class Embeddings:
 class Reranking:
     """Reranking by a cross-encoder."""
 
+    sdk = _SDK
     # Of one request, by the API's reference.
     limits = BatchLimits(texts=1000, tokens=600_000)
 

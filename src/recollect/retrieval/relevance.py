@@ -101,11 +101,20 @@ class RelevanceMeter:
 
     Args:
         embedder: Whose similarities they are; None: nobody's, words alone are known.
+        known: Where the model's similarities lie; None: the model is asked, unless it is among those measured.
+        keep: Told what the model gave.
     """
 
-    def __init__(self, embedder: EmbeddingProvider | None) -> None:
+    def __init__(
+        self,
+        embedder: EmbeddingProvider | None,
+        *,
+        known: SimilarityScale | None = None,
+        keep: Callable[[SimilarityScale], None] = lambda _: None,
+    ) -> None:
         self._embedder = embedder
-        self._scale: SimilarityScale | None = None
+        self._scale = known
+        self._keep = keep
 
     def measure(
         self, chunk_ids: Iterable[int], *, similarities: Mapping[int, float], coverage: Mapping[int, float]
@@ -126,11 +135,14 @@ class RelevanceMeter:
     def scale(self) -> SimilarityScale | None:
         """Where the model's similarities lie; None where it could not be asked, which is logged."""
         if self._scale is None and self._embedder is not None:
-            known = load_model().scale_of(self._embedder.model_name)
-            try:
-                self._scale = known or scale(self._embedder, load_model().anchors)
-            except RecollectError as exc:
-                logger.warning("How relevant passages are goes by words alone: %s", exc)
+            self._scale = load_model().scale_of(self._embedder.model_name)
+            if self._scale is None:
+                try:
+                    self._scale = scale(self._embedder, load_model().anchors)
+                    self._keep(self._scale)
+                except RecollectError as exc:
+                    missing = "How relevant passages are goes by words alone" if self._scale is None else "Not kept"
+                    logger.warning("%s: %s", missing, exc)
         return self._scale
 
 
@@ -144,17 +156,26 @@ class RelevanceMeters:
         self._lock = threading.Lock()
         self._kept: LRUCache[str, RelevanceMeter] = LRUCache(_MODELS)
 
-    def of(self, model_name: str, embedder: Callable[[], EmbeddingProvider]) -> RelevanceMeter:
-        """The meter of a model.
+    def of(
+        self,
+        model_name: str,
+        embedder: Callable[[], EmbeddingProvider],
+        *,
+        known: SimilarityScale | None = None,
+        keep: Callable[[SimilarityScale], None] = lambda _: None,
+    ) -> RelevanceMeter:
+        """Return the meter of a model.
 
         Args:
-            model_name: Of the model.
-            embedder: Gives it, where its meter is not known yet.
+            model_name: The model.
+            embedder: Gives it, if its meter is not known yet.
+            known: See `RelevanceMeter`.
+            keep: See `RelevanceMeter`.
         """
         with self._lock:
             meter = self._kept.get(model_name)
             if meter is None:
-                meter = self._kept[model_name] = RelevanceMeter(embedder())
+                meter = self._kept[model_name] = RelevanceMeter(embedder(), known=known, keep=keep)
             return meter
 
     def scale(self, model_name: str) -> SimilarityScale | None:

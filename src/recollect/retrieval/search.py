@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from recollect.retrieval.model_languages import ModelLanguages
 from recollect.retrieval.pooled_statistics import merged, pooled
 from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
 from recollect.retrieval.reading import ChunkReader
-from recollect.retrieval.relevance import RelevanceMeter, RelevanceMeters
+from recollect.retrieval.relevance import RelevanceMeter, RelevanceMeters, SimilarityScale
 from recollect.retrieval.shaping import Shaper
 from recollect.retrieval.spaces import VectorSpace, joined, spaces_of
 from recollect.retrieval.sql_candidates import SqlCandidates
@@ -492,7 +492,15 @@ class Searcher:
         return meaning_share(search.query, [one.collection for one in search.searched], known)
 
     def _meter(self, place: Collection) -> RelevanceMeter:
-        return self._meters.of(place.embedding_model, lambda: self._embedder(place))
+        kept = (place.embedding_spec or {}).get("similarities")
+        return self._meters.of(
+            place.embedding_model,
+            lambda: self._embedder(place),
+            known=None if kept is None else SimilarityScale(*kept),
+            keep=lambda scale: self._store.collections.keep_similarities(
+                Scope(tenant_id=place.tenant_id), place.embedding_model, astuple(scale)
+            ),
+        )
 
     def _past(self, one: Searched, options: CompleteOptions) -> PastParts | None:
         scope, collection = one.scope, one.collection

@@ -188,6 +188,18 @@ class CollectionRepository:
             connection.execute(_SQL["create_state"], {"tenant_id": scope.tenant_id, "collection_id": made[0][0]})
         return self.get(scope, name)
 
+    def keep_similarities(self, scope: Scope, model: str, similarities: tuple[float, float]) -> None:
+        """Keep where a model's similarities lie with the tenant's collections of that model; waits for nobody.
+
+        Args:
+            scope: The tenant.
+            model: The model, as embedders name it.
+            similarities: The mean similarity of unrelated texts, and of questions and their answers.
+        """
+        params = {"tenant_id": scope.tenant_id, "model": model, "similarities": Jsonb(similarities)}
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SQL["keep_similarities"], params)
+
     def delete(self, scope: Scope, name: str) -> None:
         """Remove a collection with every document, version and chunk in it, physically.
 

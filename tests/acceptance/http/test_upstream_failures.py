@@ -136,9 +136,11 @@ def test_a_rejected_key_is_asked_with_once(answering, chat, path, body, fault):
 def test_the_packages_of_openai_and_recollect_ask_once_with_a_rejected_key(answering, chat):
     chat.fault = "401"
     with listening(answering) as url:
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=2) as client:
-            with pytest.raises(openai.InternalServerError):
-                client.chat.completions.create(model="default", messages=SAID)
+        with (
+            openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=2) as client,
+            pytest.raises(openai.InternalServerError),
+        ):
+            client.chat.completions.create(model="default", messages=SAID)
         assert len(chat.requests) == 1
         with Client(url) as client, pytest.raises(ProviderError) as caught:
             client.ask(ASKED)

@@ -70,3 +70,4 @@ def test_a_reason_is_in_words():
     assert reason_of(UsageError("No such address.")) == "No such address."
     assert reason_of(KeyError("name")) == "KeyError: 'name'"
     assert reason_of(TimeoutError()) == "TimeoutError"
+    assert reason_of(UsageError("Refused: sk-proj-4f0aQx81Zt6bLm92Wc7R.")) == "Refused: …."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import socket
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ import pytest
 
 from recollect.context import estimate_tokens
 from recollect.providers import Connection, make_chat_model
-from recollect.providers._tokenizers import openai_counter
+from recollect.providers._tokenizers import _openai_encoding, estimated_spans, openai_counter, openai_spans
 
 # A package that brings the files of both encodings; it is found and not imported, which takes seconds.
 FILES = Path(find_spec("llama_index.core").origin).parent / "_static/tiktoken_cache"
@@ -28,9 +29,9 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})
-    openai_counter.cache_clear()
+    _openai_encoding.cache_clear()
     yield tmp_path
-    openai_counter.cache_clear()
+    _openai_encoding.cache_clear()
 
 
 def model(name="gpt-4o"):
@@ -57,3 +58,21 @@ def test_without_its_file_tokens_are_estimated_and_nothing_is_fetched(cache, con
 def test_a_model_that_is_not_openais_is_estimated(cache):
     shutil.copytree(FILES, cache, dirs_exist_ok=True)
     assert model("qwen3").count_tokens(TEXT) == estimate_tokens(TEXT)
+
+
+def test_spans_are_the_models_tokens_in_the_text(cache):
+    assert openai_spans("text-embedding-3-small") is None
+    shutil.copytree(FILES, cache, dirs_exist_ok=True)
+    _openai_encoding.cache_clear()
+    spans = openai_spans("text-embedding-3-small")
+    text = TEXT * 600
+    found = spans(text)
+    assert abs(len(found) - openai_counter("text-embedding-3-small")(text)) < 10
+    assert (found[0][0], found[-1][1]) == (0, len(text))
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(found))
+    assert spans("") == []
+
+
+def test_estimated_spans_are_short_in_every_script():
+    for text, longest in (("x" * 5_000, 4), ("Ж" * 500, 2), ("假" * 100, 1), ("=" * 100, 1)):
+        assert max(end - start for start, end in estimated_spans(text)) == longest

@@ -29,6 +29,7 @@ class CollectionCalls(Calls):
         language: str | None = None,
         chunking: Mapping[str, Any] | None = None,
         token_vectors: bool | None = None,
+        dimensions: int | None = None,
     ) -> Call[Collection]:
         """Make an empty one; what is None is as the server is configured."""
         self._at.require_present()
@@ -38,6 +39,7 @@ class CollectionCalls(Calls):
             language=language,
             chunking=None if chunking is None else dict(chunking),
             token_vectors=token_vectors,
+            dimensions=dimensions,
         )
         return Call(method="POST", path="/v1/collections", body=body, read=read_collection)
 

@@ -40,6 +40,7 @@ def create(body: CollectionBody, caller: Administrator) -> CollectionJson:
         language=body.language,
         chunking=body.chunking,
         token_vectors=body.token_vectors,
+        dimensions=body.dimensions,
     )
     return collection_json(made)
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from recollect.model.collection import MOST_DIMENSIONS
 from recollect.replies.collections import CollectionJson
 from recollect.server.schemas.base import Body, Name, Text
 
@@ -33,4 +34,10 @@ class CollectionBody(Body):
     chunking: dict[str, Any] | None = Field(None, description="strategy, and its parameters; left out: as configured.")
     token_vectors: bool | None = Field(
         None, description="Whether ingest stores token vectors; left out: as configured."
+    )
+    dimensions: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_DIMENSIONS,
+        description="The length of its vectors, one that the embedding model offers; left out: as configured.",
     )

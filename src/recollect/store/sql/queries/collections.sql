@@ -55,6 +55,13 @@ SELECT FROM collections WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND 
 UPDATE collections SET description = %(description)s
 WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND NOT hidden RETURNING 1
 
+-- keep_similarities: where a model's similarities lie; a collection that is being changed does without
+UPDATE collections c SET embedding_spec = c.embedding_spec || jsonb_build_object('similarities', %(similarities)s::jsonb)
+FROM (SELECT collection_id FROM collections
+      WHERE tenant_id = %(tenant_id)s AND embedding_model = %(model)s AND embedding_spec IS NOT NULL
+      FOR NO KEY UPDATE SKIP LOCKED) free
+WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = free.collection_id
+
 -- delete: a collection and everything in it
 DELETE FROM collections WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND NOT hidden RETURNING collection_id
 
