@@ -75,6 +75,7 @@ FAULTS = {
     "answer": EVERYWHERE | IN_STREAMS,
 }
 NAMED = {wire.name: wire for wire in WIRES}
+USAGES = [(w.name, fault) for w in WIRES for fault in ("impossible-usage", "usage-in-words") if fault not in w.cannot]
 CASES = [(wire.name, fault) for wire in WIRES for fault in FAULTS[wire.kind] if fault not in wire.cannot]
 
 
@@ -192,8 +193,7 @@ class TestProviders:
             assert late or len(asked.server.requests) == record.attempts
         require_no_key(asked, error, caplog.text)
 
-    @every_wire
-    @pytest.mark.parametrize("fault", ["impossible-usage", "usage-in-words"])
+    @pytest.mark.parametrize(("asked", "fault"), USAGES, indirect=["asked"], ids=lambda value: str(value))
     def test_counts_that_are_none_are_estimated_or_refused(self, asked, fault):
         asked.server.fault = fault
         try:
