@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 import pytest
+
+from recollect.store.embedded import EmbeddedServer
 
 
 @pytest.fixture
@@ -18,9 +22,9 @@ def damage(dsn: str):
 
 
 def test_a_sound_store(recollect, office):
-    assert recollect("db", "verify").out == "The store is sound: 29 checks of 0 chunks in 0 collections.\n"
+    assert recollect("db", "verify").out == "The store is sound: 31 checks of 0 chunks in 0 collections.\n"
     recollect("ingest", office)
-    assert recollect("db", "verify", "--deep").out.startswith("The store is sound: 29 checks of ")
+    assert recollect("db", "verify", "--deep").out.startswith("The store is sound: 31 checks of ")
     report = recollect("db", "verify", "--json").json
     assert report["clean"] is True
     assert {tuple(check) for check in report["checks"]} == {("name", "found", "repaired", "detail")}
@@ -73,3 +77,82 @@ def test_a_store_that_is_restored_is_sound(recollect_embedded, office, tmp_path)
     recollect("db", "backup", tmp_path / "store.backup")
     recollect("db", "restore", tmp_path / "store.backup", "--force")
     assert recollect("db", "verify", "--deep", "--json").json["clean"] is True
+
+
+DROPPED = {
+    "DROP INDEX document_versions_current": "index document_versions_current on document_versions",
+    "DROP INDEX access_log_documents": "index access_log_documents on access_log",
+    "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'document_versions_current'::regclass": (
+        "index document_versions_current on document_versions"
+    ),
+    "ALTER TABLE chunks DROP CONSTRAINT chunks_span": "constraint chunks_span on chunks",
+    "ALTER TABLE sources DROP CONSTRAINT sources_pkey CASCADE": "constraint sources_pkey on sources",
+}
+
+
+@pytest.mark.parametrize("statement", DROPPED)
+def test_dropped_indexes_and_constraints_are_named_and_made_again(recollect, office, damage, statement: str):
+    recollect("ingest", office)
+    damage(statement)
+    told = recollect("db", "verify", status=1)
+    assert f"{DROPPED[statement]}: " in told.out and "--repair" in told.err
+    assert "✓" in recollect("db", "verify", "--repair").out
+    assert recollect("db", "verify").out.startswith("The store is sound: ")
+    assert recollect("db", "check").out.startswith("The store is sound.")
+
+
+def test_a_constraint_that_rows_contradict_is_left_with_the_reason(recollect, office, damage):
+    recollect("ingest", office)
+    damage("ALTER TABLE chunks DROP CONSTRAINT chunks_span", "UPDATE chunks SET start_offset = end_offset + 9")
+    left = recollect("db", "verify", "--repair", status=1)
+    assert "constraint chunks_span on chunks" in left.out and "violated by some row" in left.out
+
+
+def test_functions_triggers_and_policies_come_back_when_the_store_is_opened(recollect, office, damage):
+    recollect("ingest", office)
+    damage(
+        "DROP FUNCTION drop_lone_texts() CASCADE",
+        "DROP POLICY tenant ON facts",
+        "DROP TRIGGER version_originals_deleted ON version_originals",
+    )
+    assert recollect("db", "verify").out.startswith("The store is sound: ")
+
+
+def test_a_dropped_column_or_table_is_named_with_what_to_do(recollect, office, damage):
+    recollect("ingest", office)
+    damage("ALTER TABLE saved_cases DROP COLUMN made_by")
+    left = recollect("db", "verify", "--repair", status=1)
+    assert "column saved_cases.made_by: " in left.out and "recollect db restore" in left.out
+    damage("DROP TABLE chunk_vectors CASCADE")
+    assert "table chunk_vectors: " in recollect("db", "verify", "--repair", status=1).out
+
+
+def overwrite_first_page(data_dir: Path, relation: str) -> None:
+    """Write over the first page of a table's or an index's file, as a failing disk does."""
+    with EmbeddedServer(data_dir) as dsn, psycopg.connect(dsn) as connection:
+        (file,) = connection.execute("SELECT pg_relation_filepath(%s)", (f"recollect.{relation}",)).fetchone()
+    with (data_dir / "pg" / file).open("r+b") as pages:
+        pages.write(b"\xff" * 8192)
+
+
+@pytest.mark.parametrize("table", ["chunks", "texts", "sessions"])
+def test_a_damaged_table_is_named(recollect_embedded, office, data_dir_of_its_own, table: str):
+    recollect = recollect_embedded
+    recollect("ingest", office)
+    recollect("sessions", "create", "s1") if table == "sessions" else None
+    overwrite_first_page(data_dir_of_its_own, table)
+    for options in ([], ["--repair"]):
+        told = recollect("db", "verify", *options, status=1)
+        assert f"table {table}: invalid page" in told.out and "recollect db restore" in told.out
+    if table == "chunks":
+        assert "recollect db verify names the table" in recollect("query", "leave", status=1).err
+
+
+def test_an_index_with_a_damaged_file_is_built_anew(recollect_embedded, office, data_dir_of_its_own):
+    recollect = recollect_embedded
+    recollect("ingest", office)
+    overwrite_first_page(data_dir_of_its_own, "chunks_pkey")
+    told = recollect("db", "verify", status=1)
+    assert "index chunks_pkey: its file is damaged" in told.out and "--repair" in told.err
+    assert "1 mended" in recollect("db", "verify", "--repair").out
+    assert recollect("db", "verify").out.startswith("The store is sound: ")

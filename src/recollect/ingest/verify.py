@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.errors import ModelChangedError, NotFoundError, ProviderError, UsageError
+from recollect.errors import ModelChangedError, NotFoundError, ProviderError, StoreError, UsageError
 from recollect.ingest.examine import differs, examine, recovered_length, wrong_rows
 from recollect.ingest.repair import Repairer
 from recollect.model import Scope
@@ -26,6 +26,13 @@ from recollect.store.verification.reading import (
     tenant_ids,
 )
 from recollect.store.verification.report import CHECKS, Findings, VerifyCheck, VerifyProgress, VerifyReport
+from recollect.store.verification.schema import (
+    damaged_index,
+    mend_schema,
+    missing_parts,
+    rebuild_index,
+    unreadable_tables,
+)
 
 if TYPE_CHECKING:
     from recollect.ingest.prepare import Preparer, TermIndexer
@@ -38,6 +45,8 @@ if TYPE_CHECKING:
 #: Told how far a verification has come.
 VerifyCallback: TypeAlias = "Callable[[VerifyProgress], None]"
 
+# Checks of the database itself.
+_SCHEMA = {"tables", "schema"}
 # Checks of what belongs to no one collection.
 _OUTSIDE = {
     "stateless_collections",
@@ -73,6 +82,32 @@ class _Diagnosis:
 
     def add_broken(self, version_id: int, chunk_id: int, part: Part) -> None:
         self.broken.setdefault(version_id, {}).setdefault(part, set()).add(chunk_id)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What was found wrong, and what of that is left."""
+
+    found: Findings = field(default_factory=Findings)
+    left: Findings = field(default_factory=Findings)
+
+    def add_index(self, name: str, *, repaired: bool) -> bool:
+        """Count an index whose file is damaged; returns whether it was not counted before."""
+        told = f"index {name}: its file is damaged"
+        if told in self.found.notes.get("schema", ()):
+            return False
+        self.found.add("schema", 1)
+        self.found.note("schema", told)
+        self.left.add("schema", 0 if repaired else 1)
+        return True
+
+    def merge(self, other: _Outcome) -> None:
+        self.found.merge(other.found)
+        self.left.merge(other.left)
+
+    def report(self, names: Container[str], *, repair: bool, collections: int = 0, chunks: int = 0) -> VerifyReport:
+        checks = [_check(name, self.found, self.left, repair=repair) for name in CHECKS if name in names]
+        return VerifyReport(checks=tuple(checks), collections=collections, chunks=chunks)
 
 
 class Verifier:
@@ -126,8 +161,33 @@ class Verifier:
         Raises:
             NotFoundError: There is no such collection.
         """
+        whole = scopes is None and collection is None
         scopes = [Scope(tenant_id=number) for number in tenant_ids(self._database)] if scopes is None else scopes
-        found, left = Findings(), Findings()
+        first = _Outcome()
+        if whole and not self._schema(first, repair=repair):
+            return first.report(_SCHEMA, repair=repair)
+        while True:
+            outcome = _Outcome()
+            try:
+                collections = self._contents(scopes, collection, outcome, repair=repair, deep=deep)
+            except StoreError as exc:
+                index = damaged_index(self._database, exc)
+                if index is None or not first.add_index(index, repaired=repair):
+                    raise
+                if not repair:
+                    return first.report(_SCHEMA, repair=False)
+                rebuild_index(self._database, index)
+                continue
+            first.merge(outcome)
+            left_out = set() if whole else _SCHEMA if collection is None else _SCHEMA | _OUTSIDE
+            names = [name for name in CHECKS if name not in left_out or first.found.counts[name]]
+            return first.report(names, repair=repair, collections=collections, chunks=self._total)
+
+    def _contents(
+        self, scopes: Sequence[Scope], collection: str | None, outcome: _Outcome, *, repair: bool, deep: bool
+    ) -> int:
+        """Check what the tables hold; returns how many collections were looked at."""
+        found, left = outcome.found, outcome.left
         if collection is None:
             self._outside(scopes, found, left, repair=repair)
             collections = [
@@ -141,12 +201,25 @@ class Verifier:
         self._done, self._total = 0, sum(one.chunk_count for _, one in collections)
         for scope, one in collections:
             self._collection(scope, one, found, left, repair=repair, deep=deep)
-        names = [name for name in CHECKS if collection is None or name not in _OUTSIDE]
-        return VerifyReport(
-            checks=tuple(_check(name, found, left, repair=repair) for name in names),
-            collections=len(collections),
-            chunks=self._total,
-        )
+        return len(collections)
+
+    def _schema(self, outcome: _Outcome, *, repair: bool) -> bool:
+        """Read every table and compare the schema; returns whether the rest can be checked."""
+        found, left = outcome.found, outcome.left
+        for table, reason in unreadable_tables(self._database):
+            for findings in (found, left):
+                findings.add("tables", 1)
+                findings.note("tables", f"table {table}: {reason}")
+        missing = missing_parts(self._database)
+        found.add("schema", len(missing))
+        for subject, definition in missing.items():
+            found.note("schema", f"{subject}: should be {definition}")
+        lost = mend_schema(self._database) if repair and missing and not left.counts["tables"] else missing
+        left.add("schema", len(lost))
+        if lost is not missing:
+            for subject, reason in lost.items():
+                left.note("schema", f"{subject}: {reason}")
+        return not left.counts["tables"] and not any(subject.startswith(("table ", "column ")) for subject in lost)
 
     def _outside(self, scopes: Sequence[Scope], found: Findings, left: Findings, *, repair: bool) -> None:
         for scope in scopes:

@@ -53,7 +53,10 @@ class Maintenance(Group):
         return [
             *store.status.check(scope),
             *(Finding(f"{one} (put back when the store was opened)", 1, _PUT_BACK) for one in store.put_back),
-            *(Finding(one, 1, _DIFFERENT) for one in read_differences(store.database)),
+            *(
+                Finding(one, 1) if one.startswith(("index ", "constraint ")) else Finding(one, 1, _DIFFERENT)
+                for one in read_differences(store.database)
+            ),
             *(Finding(f"audit of tenant {chain.tenant_id} broken: {chain.broken}", 1, _BROKEN) for chain in broken),
         ]
 
@@ -91,7 +94,9 @@ class Maintenance(Group):
     ) -> VerifyReport:
         """Compare documents, chunks, vectors, lexical rows and statistics with one another, and mend what differs.
 
-        A view that names neither a tenant nor a collection is of the whole store, every tenant's; one that names a
+        A view that names neither a tenant nor a collection is of the whole store, every tenant's: every table is read
+        whole, and the schema is compared too. A repair makes dropped or changed indexes and constraints again, and
+        indexes whose file is damaged; tables, columns and unreadable rows need a backup. A view that names a
         collection is of that, without what belongs to no collection. Each collection is read at one moment, so that
         others may write meanwhile. Every repair is a transaction under the locks that writers take; running it again,
         or after it was interrupted, does no harm.

@@ -9,6 +9,7 @@ migration must lead to, in a store that is new and in one that is in use.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, LiteralString
@@ -54,6 +55,25 @@ def differences(connection: Connection, *, structure: bool = True) -> list[str]:
     # Large collections have indexes of their own, and an administrator may add some.
     found = {line for line in found if not line.startswith("index ") or line.partition(":")[0] in indexes}
     return _in_words(lines, found)
+
+
+def lacking(connection: Connection) -> list[str]:
+    """Return the lines of the catalogue that the schema does not have, or has otherwise.
+
+    The columns, constraints and other parts of a missing table are left out.
+    """
+    with connection.transaction():
+        connection.execute("SET LOCAL search_path = pg_catalog, public")
+        found = {
+            row[0] for part in ("guards", "structure") for row in connection.execute(_SQL[part].replace("%%", "%"))
+        }
+    missing = set(_expected(has_role=any(line.startswith(f"role {APPLICATION_ROLE}:") for line in found))) - found
+    tables = {line.partition(": ")[0].removeprefix("table ") for line in missing if line.startswith("table ")}
+    there = {line.partition(": ")[0].removeprefix("table ") for line in found if line.startswith("table ")}
+    gone = re.compile(rf"\b({'|'.join(tables - there)})\b") if tables - there else None
+    return sorted(
+        line for line in missing if line.startswith("table ") or not (gone and gone.search(line.partition(": ")[0]))
+    )
 
 
 def unknown_routines(connection: Connection) -> list[Any]:

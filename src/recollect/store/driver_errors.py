@@ -14,6 +14,7 @@ from recollect.errors import (
     QuotaExceededError,
     RecollectError,
     SchemaVersionError,
+    StoreCorruptError,
     StoreError,
     StoreFullError,
     StoreUnavailableError,
@@ -54,6 +55,11 @@ def _translated(exc: psycopg.Error) -> RecollectError:
             return StoreError(f"The database refused the operation: {_message(exc)}. Grant it, or use another role.")
         case psycopg.Error(sqlstate=str(state)) if state in _RAISED:
             return _RAISED[state](exc)
+        case psycopg.errors.DataCorrupted() | psycopg.errors.IndexCorrupted():
+            return StoreCorruptError(
+                f"A file of the database is damaged ({_message(exc)}). recollect db verify names the table or index, "
+                "and says what to do."
+            )
         case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedColumn() | psycopg.errors.UndefinedFunction():
             return SchemaVersionError(
                 f"The store's schema is not the one that this process opened ({_message(exc)}): another version of "

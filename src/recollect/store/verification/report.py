@@ -8,6 +8,9 @@ from typing import Literal
 
 #: Every check, in the order in which they are reported, with what it counts.
 CHECKS = {
+    "tables": "tables whose files cannot be read: restore a backup (recollect db restore); until then nothing else is "
+    "checked",
+    "schema": "parts of the schema that are missing, changed or damaged",
     "stateless_collections": "collections without counters",
     "orphaned_documents": "documents without a version",
     "missing_access_lists": "access lists that documents or collections have, and that do not exist: after a repair "

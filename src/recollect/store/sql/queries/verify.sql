@@ -212,3 +212,12 @@ WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
 
 -- reference_length: the one kept
 SELECT reference_length FROM collection_state WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+
+-- tables: every table that has a file
+SELECT relname::text FROM pg_class
+WHERE relnamespace = 'recollect'::regnamespace AND relkind = 'r' ORDER BY relname
+
+-- index_of: an index by the number of its file or by its name
+SELECT c.relname::text FROM pg_class c
+WHERE c.relnamespace = 'recollect'::regnamespace AND c.relkind = 'i'
+  AND (c.oid = pg_filenode_relation(0, %(file)s::oid) OR c.relname = %(name)s::text)

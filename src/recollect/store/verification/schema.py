@@ -1,0 +1,111 @@
+"""The tables' files and the schema: what cannot be read, what is missing, and what can be made again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import LiteralString, cast
+
+import psycopg
+from psycopg import sql
+
+from recollect.errors import StoreError
+from recollect.store.catalogue import lacking
+from recollect.store.database import Connection, Database, rows
+from recollect.store.sql import queries
+
+_SQL = queries("verify")
+
+_COPY = sql.SQL("COPY recollect.{} TO STDOUT (FORMAT binary)")
+
+# Foreign keys need the keys that they refer to, and what is unique comes before what may be slow.
+_ORDER = ("PRIMARY KEY", "UNIQUE", "CREATE UNIQUE INDEX", "CREATE INDEX", "CHECK", "FOREIGN KEY")
+_PART = re.compile(r"(constraint|index) (\S+) on (\S+): (.*)", re.DOTALL)
+_RESTORE = "recollect cannot make it again: restore a backup (recollect db restore)"
+# Classes of errors that say nothing of a table: the connection broke, the server has no room or ends.
+_ELSEWHERE = ("08", "53", "57")
+
+
+def unreadable_tables(database: Database) -> Iterator[tuple[str, str]]:
+    """Read every table whole, and yield those that cannot be read, each with the database's reason.
+
+    Raises:
+        StoreUnavailableError: The database cannot be reached.
+    """
+    with database.autocommit() as connection:
+        tables = [row[0] for row in rows(connection, _SQL["tables"])]
+    for table in tables:
+        try:
+            with (
+                database.autocommit() as connection,
+                connection.transaction(),
+                connection.cursor().copy(_COPY.format(sql.Identifier(table))) as blocks,
+            ):
+                for _ in blocks:
+                    pass
+        except StoreError as exc:
+            cause = exc.__cause__
+            state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
+            if state is None or state.startswith(_ELSEWHERE):
+                raise
+            if not isinstance(cause, psycopg.errors.UndefinedTable):  # a partition may have gone meanwhile
+                yield table, str(cause).strip().splitlines()[0]
+
+
+def damaged_index(database: Database, error: StoreError) -> str | None:
+    """Return the name of the index whose file a statement could not read; None: it failed for another reason."""
+    if not isinstance(error.__cause__, psycopg.errors.DataCorrupted | psycopg.errors.IndexCorrupted):
+        return None
+    told = re.search(r'relation "base/\d+/(\d+)|index "([^"]+)"', str(error.__cause__))
+    if told is None:
+        return None
+    with database.autocommit() as connection:
+        found = rows(connection, _SQL["index_of"], {"file": told[1] and int(told[1]), "name": told[2]})
+    return str(found[0][0]) if found else None
+
+
+def rebuild_index(database: Database, name: str) -> None:
+    """Build an index anew; writers of its table wait."""
+    with database.autocommit() as connection:
+        connection.execute(sql.SQL("REINDEX INDEX recollect.{}").format(sql.Identifier(name)))
+
+
+def missing_parts(database: Database) -> dict[str, str]:
+    """Return what the schema lacks or has otherwise than it should, each with its definition."""
+    with database.autocommit() as connection:
+        return dict(line.partition(": ")[::2] for line in lacking(connection))
+
+
+def mend_schema(database: Database) -> dict[str, str]:
+    """Make dropped and changed indexes and constraints again.
+
+    Opening a store puts functions, triggers, policies and grants back; tables and columns are lost with their rows.
+
+    Returns:
+        What is missing still, each with the reason.
+    """
+    parts = [match for subject, what in missing_parts(database).items() if (match := _PART.match(f"{subject}: {what}"))]
+    reasons: dict[str, str] = {}
+    for part in sorted(parts, key=lambda one: next(n for n, word in enumerate(_ORDER) if word in one[4])):
+        with database.autocommit() as connection:
+            try:
+                _make(connection, *part.groups())
+            except psycopg.Error as exc:
+                reasons[f"{part[1]} {part[2]} on {part[3]}"] = f"it cannot be made again: {exc.diag.message_primary}"
+    return {subject: reasons.get(subject, _RESTORE) for subject in missing_parts(database)}
+
+
+def _make(connection: Connection, kind: str, name: str, table: str, definition: str) -> None:
+    named, owner, made = sql.Identifier(name), sql.Identifier(table), sql.SQL(cast("LiteralString", definition))
+    with connection.transaction():
+        connection.execute("SET LOCAL search_path = pg_catalog, public")
+        connection.execute("SET LOCAL lock_timeout = '30s'")
+        if kind == "constraint":
+            drop = sql.SQL("ALTER TABLE recollect.{} DROP CONSTRAINT IF EXISTS {}").format(owner, named)
+            make = sql.SQL("ALTER TABLE recollect.{} ADD CONSTRAINT {} {}").format(owner, named, made)
+        else:
+            drop = sql.SQL("DROP INDEX IF EXISTS recollect.{}").format(named)
+            # With ONLY, the partitions would be left without it.
+            make = sql.SQL(cast("LiteralString", definition.replace(" ON ONLY ", " ON ")))
+        connection.execute(drop)
+        connection.execute(make)
