@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from program import Recollect
 
 
@@ -33,3 +35,35 @@ def test_what_is_wrong_is_said_and_no_secret_repeated(recollect: Recollect):
     assert added["state"] == "new"
     told = recollect("sources", "refresh", "--json", status=1)
     assert "loopback" in told.json["error"]["message"]
+
+
+REFUSED = {
+    "a loopback address": ["https://127.0.0.1/a.git"],
+    "a site on the machine": ["http://127.0.0.1:9/"],
+    "no such variable": ["imaps://ann@mail.example.org", "--set", "password=env:NOT_SET"],
+    "a repository by its path": ["file:///srv/handbook.git"],
+    "a rule without grants": ["https://git.example.org/a.git", "--grants", "nonsense"],
+    "an interval": ["docs", "--every", "-5m"],
+    "a setting of a folder": ["docs", "--set", "depth=3"],
+}
+
+
+@pytest.mark.parametrize("arguments", REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_registers_nothing(recollect: Recollect, arguments: list[str]):
+    (recollect.folder / "docs").mkdir()
+    told = recollect("sources", "add", *arguments, "--collection", "hr", status=None)
+    assert told.status in {1, 2} and told.err
+    assert recollect("sources", "list", "--everywhere", "--json").json == {"sources": []}
+    assert recollect("collections", "list", "--json").json["collections"] == []
+
+
+def test_a_first_refresh_that_fails_leaves_what_was_there(recollect: Recollect):
+    (recollect.folder / "docs").mkdir()
+    recollect("collections", "create", "hr")
+    recollect("sources", "add", "https://127.0.0.1/a.git", "--no-refresh", "-c", "hr")
+    assert "remove it first" in recollect("sources", "add", "https://127.0.0.1/a.git", "-c", "hr", status=1).err
+    told = recollect("sources", "add", "https://127.0.0.1/b.git", "-c", "hr", status=1)
+    assert "was not added" in told.err
+    sources = recollect("sources", "list", "-c", "hr", "--json").json["sources"]
+    assert [source["name"] for source in sources] == ["https://127.0.0.1/a.git"]
+    assert len(recollect("collections", "list", "--json").json["collections"]) == 1

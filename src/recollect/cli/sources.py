@@ -10,7 +10,7 @@ import typer
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.errors import UsageError
+from recollect.errors import RecollectError, UsageError
 from recollect.replies.jobs import job_json
 from recollect.replies.sources import (
     SourceProblemJson,
@@ -85,7 +85,7 @@ def _add(
     ] = False,
     refresh: Annotated[bool, typer.Option("--refresh/--no-refresh", help="Whether to read it at once.")] = True,
 ) -> int:
-    """Have a place outside read into a collection, and read it."""
+    """Have a place outside read into a collection, and read it. Where the first reading fails, it is not added."""
     settings = _settings(setting or [])
     if grants:
         settings["grants"] = list(grants)
@@ -94,14 +94,30 @@ def _add(
     if watch:
         settings["watch"] = True
     with ctx.view() as view:
+        places = {place.name for place in view.collections.list()}
         record = view.sources.add(location, connector=connector, name=name, settings=settings, every=every)
     if refresh:
-        return _refresh(ctx, sources=[record.name])
+        try:
+            return _refresh(ctx, sources=[record.name])
+        except RecollectError:
+            _undo(ctx, record, new_place=record.collection not in places)
+            raise
     if ctx.json:
         ctx.emit({"source": source_json(record)})
     else:
         ctx.out.print(f"Added {_shown(record.name)}. To read it: recollect sources refresh")
     return 0
+
+
+def _undo(ctx: CommandContext, record: SourceRecord, *, new_place: bool) -> None:
+    """Remove a source that could not be read the first time, and the collection that was made for it."""
+    with ctx.view() as view:
+        if view.sources.get(record.name).documents:
+            return
+        view.sources.remove(record.name, documents="keep")
+        if new_place and view.collections.get(record.collection).document_count == 0:
+            view.collections.delete(record.collection)
+    ctx.note(f"The source {_shown(record.name)} was not added. (--no-refresh adds it without reading it.)")
 
 
 def _refresh(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from recollect.documents.walk import printable
@@ -15,7 +16,7 @@ from recollect.errors import FetchError, RecollectError, SourceError, StoreUnava
 from recollect.model.written_files import private_folder
 from recollect.pipeline.ingesting import FileOptions, destination, store_changes, store_files
 from recollect.pipeline.source_records import require_refreshable
-from recollect.sources.base import Surroundings
+from recollect.sources.base import MissingSecretError, Surroundings
 from recollect.sources.declared import DeclaredSetting, declared_settings, settings_of_dataclass
 from recollect.sources.registry import connector_class, connector_of, read_settings
 
@@ -311,8 +312,30 @@ def _noted(at: Standpoint, record: SourceRecord) -> Iterator[None]:
     sources.end(scope, source)
 
 
+def require_openable(at: Standpoint, new: NewConnection) -> None:
+    """Open what a connector would read, without contacting it, so that nothing is added that no refresh could open.
+
+    Raises:
+        UsageError: The connector refuses the location or a setting.
+    """
+    if new.connector in {DIRECTORY, WEB}:
+        return
+    settings = read_settings(new.connector, new.location, new.settings)
+    with TemporaryDirectory() as folder:
+        try:
+            connector_class(new.connector)(settings, _surroundings(at, new.name, Path(folder))).close()
+        except MissingSecretError:
+            return  # it may be set where the source is refreshed
+
+
 def surroundings(at: Standpoint, record: SourceRecord) -> Surroundings:
     """What a source's connector may use of this machine, as configured."""
+    # Copies of private repositories are in it: nobody else reads them, whatever they were made with.
+    private_folder(own_folder(at, record).parent)
+    return _surroundings(at, record.name, private_folder(own_folder(at, record)))
+
+
+def _surroundings(at: Standpoint, name: str, folder: Path) -> Surroundings:
     from recollect.fetching.urls import parse_url
 
     settings = at.config.sources
@@ -322,12 +345,10 @@ def surroundings(at: Standpoint, record: SourceRecord) -> Surroundings:
         try:
             return guard.addresses(parse_url(url), timeout_seconds=settings.timeout_seconds)
         except FetchError as exc:
-            raise SourceError(record.name, exc.reason, retryable=exc.retryable) from exc
+            raise SourceError(name, exc.reason, retryable=exc.retryable) from exc
 
-    # Copies of private repositories are in it: nobody else reads them, whatever they were made with.
-    private_folder(own_folder(at, record).parent)
     return Surroundings(
-        folder=private_folder(own_folder(at, record)),
+        folder=folder,
         addresses=addresses,
         environment=os.environ,
         timeout_seconds=settings.timeout_seconds,

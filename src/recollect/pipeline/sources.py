@@ -58,13 +58,14 @@ class Sources(Group):
             ConflictError: There is a source of that name, or the folder is another source already.
             PermissionDeniedError: The view has a principal.
         """
-        from recollect.pipeline.refreshing import connection_of
+        from recollect.pipeline.refreshing import connection_of, require_openable
 
         scope = self._at.owner()
         interval = None if every is None else read_duration(every, name="every").total_seconds()
         if interval is not None and interval <= 0:
             raise UsageError(f"every must be longer than nothing, not {every!r}.")
         new = connection_of(location, connector=connector, settings=settings or {})
+        require_openable(self._at, new)
         place = ensure_collection(self._at, self._at.collection)
         documents = self._at.store.documents
         if new.type == "directory":

@@ -101,6 +101,10 @@ class ItemLeftOutError(Exception):
     """It is there, and is no document: why, in words."""
 
 
+class MissingSecretError(UsageError):
+    """The environment variable that a setting names is not set on this machine."""
+
+
 class Connector(Protocol):
     """One source outside. Used by one run at a time; `fetch` and `grants` from several threads."""
 
@@ -180,12 +184,15 @@ class Surroundings:
         """The value of ``env:NAME``.
 
         Raises:
-            UsageError: It is no such reference, or there is no such variable.
+            UsageError: It is no such reference.
+            MissingSecretError: There is no such variable.
         """
         name = secret_name(reference)
         value = self.environment.get(name)
         if not value:
-            raise UsageError(f"The environment variable {name} is not set: the source's credentials are read from it.")
+            raise MissingSecretError(
+                f"The environment variable {name} is not set: the source's credentials are read from it."
+            )
         return value
 
 
