@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
+from program import Recollect
 from recollect.cli.main import PANELS
 
 
@@ -235,3 +238,40 @@ def test_the_next_page_is_of_the_same_collection(two):
     told = two("documents", "list", "-c", "a", "--department", "hr", "--limit", "1").err
     command = told.split("recollect ", 1)[1].split()
     assert [one["source"] for one in two(*command, "--json").json["documents"]] == ["hr/pay.txt"]
+
+
+def test_an_empty_folder_is_said_to_be_empty(recollect: Recollect, tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    assert "nothing to read in empty" in recollect("ingest", "empty").err
+    (tmp_path / "empty" / "a.md").write_text("Annual leave is 30 days.", encoding="utf-8")
+    assert recollect("ingest", "empty").err == recollect("ingest", "empty").err == ""
+
+
+def test_a_mistyped_collection_is_answered_with_the_one_that_is_meant(recollect: Recollect, tmp_path: Path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("Annual leave is 30 days.", encoding="utf-8")
+    assert recollect("ingest", "docs", "-c", "handbook").err == "Created the collection 'handbook'.\n"
+    assert recollect("ingest", "docs", "-c", "handbook").err == ""
+    for command in (
+        ("query", "leave", "-c", "handbok"),
+        ("ask", "leave", "-c", "Hanbook"),
+        ("documents", "list", "-c", "hndbook"),
+        ("collections", "delete", "handbooks", "-y"),
+    ):
+        assert "Did you mean 'handbook'?" in recollect(*command, status=1).err
+    assert "Did you mean" not in recollect("query", "leave", "-c", "finance", status=1).err
+    assert "Did you mean 'handbook'?" in recollect("ingest", "docs", "-c", "handbok").err
+
+
+def test_reembed_and_watch_in_a_pipe_say_what_they_do(recollect: Recollect, tmp_path: Path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("Annual leave is 30 days.", encoding="utf-8")
+    recollect("ingest", "docs")
+    done = recollect.process("reembed", "--model", "hashing", "--provider", "hashing", "--dimensions", "128")
+    assert "Embedding default with hashing." in done.err
+    watching = recollect.start("watch", "docs")
+    assert "Reading the folders." in watching.stderr.readline()
+    assert "docs: 1 unchanged" in watching.stdout.readline()
+    watching.send_signal(signal.SIGINT)
+    out, err = watching.communicate(timeout=60)
+    assert not [text for text in (done.out, done.err, out, err) if "\x1b" in text or "\r" in text]

@@ -139,6 +139,12 @@ class WorkBar:
             self._said = time.monotonic()
             self._console.print(f"{self._title}: {count}, {rate}", soft_wrap=True)
 
+    def hide(self) -> None:
+        """Take the bar away until there is progress again; the next work is measured by itself."""
+        self._started = None
+        self._chunks = 0
+        self._progress.update(self._task, visible=False)
+
     def __enter__(self) -> WorkBar:
         self._progress.start()
         return self

@@ -12,6 +12,7 @@ from recollect.cli._options import ChunkingOptions, command
 from recollect.cli.ingest import chunking_of
 from recollect.cli.status import show_collections
 from recollect.errors import NotFoundError
+from recollect.model.arguments import did_you_mean
 from recollect.replies.collections import collection_json, collection_list_json
 
 app = typer.Typer(help="List, create and delete collections.", no_args_is_help=True)
@@ -87,9 +88,11 @@ def _delete(
     """Remove a collection with everything in it, for good."""
     wanted = argument_text(name)
     with ctx.view() as view:
-        found = next((place for place in view.collections.list() if place.name == wanted), None)
+        places = view.collections.list()
+        found = next((place for place in places if place.name == wanted), None)
         if found is None:
-            raise NotFoundError(f"There is no collection {wanted!r}. `recollect collections list` shows them.")
+            similar = did_you_mean(wanted, (place.name for place in places))
+            raise NotFoundError(f"There is no collection {wanted!r}.{similar} `recollect collections list` lists them.")
         ctx.confirm(f"Remove {wanted!r} with its {found.document_count:,} documents for good?", yes=yes)
         view.collections.delete(wanted)
     if ctx.json:

@@ -14,7 +14,7 @@ from recollect.cli._options import ChunkingOptions, command
 from recollect.cli._urls import UrlOptions, ingest_urls, is_url, without_sizes
 from recollect.cli.contextualise import situate
 from recollect.errors import ConflictError, UsageError
-from recollect.model.arguments import whole_number
+from recollect.model.arguments import did_you_mean, whole_number
 from recollect.model.principal import read_permissions
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def _ingest(
     paths = [] if urls else _existing(what)
     principal = actor.actor()
     with ctx.view(config, principal=principal, session=in_session) as view:
+        known = _known_collections(ctx, view)
         if in_session is None and principal is None:
             prepare_collection(view, without_sizes(chunking) if urls else chunking)
         if urls:
@@ -117,8 +118,25 @@ def _ingest(
             return tell_queued(ctx, view.jobs.ingest(paths, **how, sync=sync, follow_links=follow_links or None))
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
             report = view.ingest(paths, **how, sync=sync, on_progress=bar.ingest)
+        _tell_new_collection(ctx, known)
         _complete(ctx, view, yes=yes, stored=bool(report.added or report.updated))
+    if not ctx.json and not (report.added or report.updated or report.unchanged or report.skipped or report.failed):
+        names = " ".join(map(str, paths))
+        ctx.note(f"There is nothing to read in {names}: no files, apart from those that .recollectignore names.")
     return tell(ctx, report)
+
+
+def _known_collections(ctx: CommandContext, view: View) -> list[str] | None:
+    """The collections there are, where one is named that may be made; None: none is."""
+    at = view.standpoint
+    if ctx.json or not ctx.names_collection or at.session is not None or at.principal is not None:
+        return None
+    return [one.name for one in view.collections.list()]
+
+
+def _tell_new_collection(ctx: CommandContext, known: list[str] | None) -> None:
+    if known is not None and ctx.collection is not None and ctx.collection not in known:
+        ctx.note(f"Created the collection {ctx.collection!r}.{did_you_mean(ctx.collection, known)}")
 
 
 def _urls(what: list[str], web: UrlOptions, **of_files: object) -> list[str]:

@@ -113,6 +113,9 @@ def _changed(ctx: CommandContext, view: View, model: str | None, wanted: Mapping
     from recollect.cli._progress import WorkBar
     from recollect.cli.history import whoever
 
+    if not ctx.json:
+        to = "the model before" if model is None else model
+        ctx.note(f"Embedding {view.standpoint.collection} with {to}. Searches use the present model until it is done.")
     with WorkBar(ctx.err, "Embedding", unit="chunks") as bar:
 
         def tell(state: FillProgress) -> None:

@@ -57,6 +57,7 @@ def _watch(
     A changed file is found a moment after it was saved, and a deleted one no longer. With --json, each pass is a line
     of JSON.
     """
+    from recollect.cli._progress import WorkBar
     from recollect.cli.ingest import prepare_collection, tell_queued
     from recollect.pipeline.watching import ask_to_watch
 
@@ -71,10 +72,20 @@ def _watch(
         if background:
             how: dict[str, Any] = {"tags": tag or (), "permissions": permissions, "polling": poll or None}
             return tell_queued(ctx, ask_to_watch(view.standpoint, folders, **how))
-        watching = view.sources.watch(folders, tags=tag or (), permissions=permissions, polling=poll or None)
-        _stop_on_signals(watching)
-        for done in watching:
-            _tell(ctx, done)
+        if not ctx.json:
+            ctx.note("Reading the folders. From then on changes are stored as they happen, until Ctrl-C.")
+        with WorkBar(ctx.err, "Reading", unit="files") as bar:
+            watching = view.sources.watch(
+                folders,
+                tags=tag or (),
+                permissions=permissions,
+                polling=poll or None,
+                on_progress=None if ctx.json else bar.ingest,
+            )
+            _stop_on_signals(watching)
+            for done in watching:
+                bar.hide()
+                _tell(ctx, done)
     return 0
 
 

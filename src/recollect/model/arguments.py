@@ -273,6 +273,15 @@ def _read(node: ast.expr, free: bool) -> _Expected:
             return _Expected(anything=True)
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `` Did you mean 'hr'?`` where a known name is much like another one, otherwise nothing."""
+    import difflib
+
+    names = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
+    return f" Did you mean {names[near[0]]!r}?" if near else ""
+
+
 def _part(node: ast.expr, free: bool) -> _Expected:
     """What a value of a tuple is. A moment there is one that the library gave, which no reader looks at again."""
     return _Expected(("datetime",)) if isinstance(node, ast.Name) and node.id == "datetime" else _read(node, free)

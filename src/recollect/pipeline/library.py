@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFoundError
+from recollect.model.arguments import did_you_mean
 from recollect.pipeline.door import shows_pictures
 from recollect.pipeline.standpoint import EVERY_COLLECTION
 
@@ -138,5 +139,6 @@ def _places(at: Standpoint) -> list[Collection]:
     named = [place for place in found if place.name in at.names]
     for name in at.names:
         if name != at.config.collection and name not in {place.name for place in named}:
-            raise NotFoundError(f"There is no collection {name!r}.")
+            similar = did_you_mean(name, (place.name for place in found))
+            raise NotFoundError(f"There is no collection {name!r}.{similar}")
     return named

@@ -192,6 +192,7 @@ class Sources(Group):
         permissions: Sequence[str] | None = None,
         follow_links: bool | None = None,
         polling: bool | None = None,
+        on_progress: ProgressCallback | None = None,
     ) -> Watching:
         """Store what is in folders, and from then on what changes in them; what goes there is closed here.
 
@@ -208,6 +209,7 @@ class Sources(Group):
                 hour.
             polling: Whether to compare files every now and then rather than be told by the system; None: on network
                 file systems.
+            on_progress: Called after every file.
 
         Returns:
             An iterator over what is done, which waits for changes until its ``stop()`` is called.
@@ -227,7 +229,7 @@ class Sources(Group):
         if permissions is not None:
             read_permissions(permissions)
         self._at.present()
-        options = FileOptions(tags=tags, permissions=permissions, follow_links=follow_links)
+        options = FileOptions(tags=tags, permissions=permissions, follow_links=follow_links, on_progress=on_progress)
         return Watching(self._at, require_folders(list(folders)), options, polling=polling)
 
     # Last: its name is a type's in what stands before it.

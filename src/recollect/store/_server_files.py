@@ -18,6 +18,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import logging
 import os
 import stat
 import tempfile
@@ -32,6 +33,8 @@ from psycopg.conninfo import make_conninfo
 from recollect.errors import StoreUnavailableError
 from recollect.store._folder import Folder, Owner
 
+logger = logging.getLogger(__name__)
+
 PORT = 5432
 """Names the socket file; no network port is opened."""
 
@@ -44,6 +47,8 @@ SOCKET_NAME = f".s.PGSQL.{PORT}"
 """The socket's file; PostgreSQL notes its server's process beside it, in a file with ``.lock`` appended."""
 # sockaddr_un holds 104 bytes on macOS and 108 on Linux, the terminating zero included.
 _LONGEST_SOCKET_PATH = 103
+# A start takes so long as a rule; whoever waits longer is told why.
+_QUIET_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +136,17 @@ def exclusive(folder: Folder, *, timeout_seconds: float) -> Iterator[None]:
 
 
 def _wait_for(descriptor: int, folder: Folder, timeout_seconds: float) -> None:
-    deadline = time.monotonic() + timeout_seconds
-    pause = 0.002
+    began = time.monotonic()
+    deadline, told, pause = began + timeout_seconds, False, 0.002
     while not _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, folder):
         if time.monotonic() > deadline:
             raise StoreUnavailableError(
                 f"Another process has been starting or stopping the server in {str(folder.path)!r} for more than "
                 f"{timeout_seconds:.0f} s. If it hangs, end it (it holds {str(folder.path / _LOCK)!r}) and try again."
             )
+        if not told and time.monotonic() > began + _QUIET_SECONDS:
+            told = True
+            logger.warning("Waiting for another process, which is starting or stopping this store's server.")
         time.sleep(pause)
         pause = min(pause * 2, 0.1)
 

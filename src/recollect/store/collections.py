@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import Scope
+from recollect.model.arguments import did_you_mean
 from recollect.model.collection import Collection
 from recollect.store.database import Database, rows
 from recollect.store.embedding_cache import drop_unowned
@@ -52,10 +53,14 @@ class CollectionRepository:
         found = self.find(scope, name)
         if found is None:
             raise NotFoundError(
-                f"There is no collection {name!r}. `recollect collections list` shows the ones there are; "
-                "`recollect ingest` and `recollect collections create` make new ones."
+                f"There is no collection {name[:100]!r}.{self.like(scope, name)} `recollect collections list` lists "
+                "them; `recollect ingest` and `recollect collections create` make new ones."
             )
         return found
+
+    def like(self, scope: Scope, name: str) -> str:
+        """Return a question that names a similar collection that the scope's principal sees; empty: there is none."""
+        return did_you_mean(name, (one.name for one in self.list_all(scope)))
 
     def find(self, scope: Scope, name: str) -> Collection | None:
         """One collection, as the scope's principal sees it; None where it does not exist for them."""

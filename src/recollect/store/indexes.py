@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from psycopg.pq import TransactionStatus
 from recollect.model import Scope
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
+
+logger = logging.getLogger(__name__)
 
 _SQL = queries("past")
 _SPACES = queries("spaces")
@@ -81,7 +84,11 @@ def one_at_a_time(connection: Connection, number: int) -> Iterator[None]:
     # Asked for again and again: a session that waited inside a statement would hold a snapshot, and the build, which
     # waits for every older snapshot to go, would wait for the one that waits for it.
     held: LiteralString = "pg_try_advisory_lock" if _outside(connection) else "pg_try_advisory_xact_lock"
+    waiting = False
     while not holds(connection, f"SELECT {held}(hashtext('recollect.dense_index'), %s)", number):
+        if not waiting:
+            logger.warning("Waiting for another process, which is building or removing this vector index.")
+        waiting = True
         time.sleep(_POLL_SECONDS)
     try:
         yield

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained
+from recollect.model.arguments import did_you_mean
 from recollect.pipeline import View
 from recollect.ui.page_route import page_router
 from recollect.ui.routes.administration.asking import (
@@ -141,7 +142,7 @@ def _chosen(view: View, collection: str | None) -> tuple[list[str], str | None]:
     found = [one.name for one in view.collections.list()]
     if collection:
         if collection not in found:
-            raise NotFoundError(f"There is no collection {collection[:100]!r}.")
+            raise NotFoundError(f"There is no collection {collection[:100]!r}.{did_you_mean(collection, found)}")
         return found, collection
     configured = view.config.collection
     return found, configured if configured in found else (found[0] if found else None)
