@@ -145,3 +145,28 @@ def test_all_models_are_those_whose_key_is_set_beside_the_configured_one(monkeyp
         ("google", None),
         ("anthropic", None),
     ]
+
+
+def test_one_file_is_read_by_both_commands(recollect, office):
+    recollect("ingest", office)
+    cases = recollect.folder / "cases.yaml"
+    cases.write_text(
+        "cases:\n"
+        "- query: How many days of annual leave?\n"
+        "  must_have: hr/leave.md\n"
+        "  expected_facts: 30 days\n"
+        "  filters: {department: hr}\n"
+        "- {question: Who repairs the submarine, answerable: false}\n"
+        "- {name: no pay, query: annual leave, must_not_have: it/vpn.md, filters: {department: hr}}\n",
+        encoding="utf-8",
+    )
+    searched = recollect("rag-test", cases, "--json").json
+    assert searched["summary"]["cases"] == 3 and searched["summary"]["passed"] >= 2
+    (model,) = recollect("quality-test", cases, "--json", status=None).json["models"]
+    assert [case["question"] for case in model["cases"]] == [
+        "How many days of annual leave?",
+        "Who repairs the submarine",
+    ]
+    cases.write_text("cases:\n- question: a\n  expected_fact: b\n", encoding="utf-8")
+    for command in ("rag-test", "quality-test"):
+        assert ":3: case 1 expected_fact: there is no such key" in recollect(command, cases, status=2).err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,14 +14,15 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import measured
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.errors import UsageError
+from recollect.evaluation.case_options import options_of
 from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
+    from recollect.evaluation.cases import CaseSearch, Suite
     from recollect.evaluation.judge import ModelJudge
     from recollect.evaluation.quality import ModelQuality
-    from recollect.evaluation.quality_cases import QualitySuite
-    from recollect.model import RetrievalOptions
+    from recollect.model import Answer, RetrievalOptions
     from recollect.pipeline import View
 
 _EXTRACTIVE = "extractive"
@@ -70,10 +72,10 @@ def _quality_test(
 
     The exit status is 1 if a case fails with some model.
     """
-    from recollect.evaluation.quality_cases import load_quality_suite
+    from recollect.evaluation.case_files import load_suite
     from recollect.evaluation.quality_report import render_quality
 
-    suite = load_quality_suite(file)
+    suite = load_suite(file)
     if model and all_models:
         raise UsageError("Give --model or --all-models, but not both.")
     if html is not None:
@@ -149,7 +151,7 @@ def _all_models(config: RAGConfig) -> list[str]:
 def _measured_model(
     ctx: CommandContext,
     config: RAGConfig,
-    suite: QualitySuite,
+    suite: Suite,
     search: SearchOptions,
     *,
     judging: RAGConfig | None,
@@ -164,8 +166,9 @@ def _measured_model(
     given = search.retrieval(config)
     # As `ask` searches, so that a judge sees the answer's sources.
     options = replace(given, top_k=given.top_k or config.answer.passages, relevance_floor=True)
-    for case in suite.cases:
-        validate(case.question, options)
+    asked = [suite.search(case) for case in suite.cases]
+    for one in asked:
+        validate(one.query, options_of(one, options))
     name = _name(config)
     with (
         ctx.view(measured(config)) as whole,
@@ -173,28 +176,37 @@ def _measured_model(
         WorkBar(ctx.err, f"Asking {name}", unit="questions") as bar,
     ):
         # The first search loads the model of embeddings, which is no part of any answer's latency.
-        view.search(suite.cases[0].question, options)
+        view.search(asked[0].query, options)
         quality = run_quality(
             suite,
             model=name,
-            ask=lambda question: view.ask(question, options),
-            judge=None if judging is None else _judge(view, judging, options),
+            ask=lambda one: _of(view, one).ask(one.query, options_of(one, options)),
+            judge=None if judging is None else _judge(view, judging, asked, options),
             progress=bar.update,
         )
     answer = config.answer
     return priced(quality, input_price=answer.input_price, output_price=answer.output_price)
 
 
-def _judge(view: View, config: RAGConfig, options: RetrievalOptions) -> ModelJudge:
+def _of(view: View, asked: CaseSearch) -> View:
+    return view.view(tenant=asked.tenant_id, as_of=asked.as_of)
+
+
+def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: RetrievalOptions) -> ModelJudge:
     from recollect.evaluation.judge import ModelJudge
     from recollect.pipeline.models import embedding_model, language_model
 
     model = language_model(config)
     if model is None:
         raise UsageError("A judge is a language model: --judge provider/name.")
+
+    def sources(answer: Answer) -> list[str]:
+        one = next(one for one in asked if one.query == answer.question)
+        return [hit.content for hit in _of(view, one).search(one.query, options_of(one, options)).results]
+
     return ModelJudge(
         model,
-        sources=lambda answer: [hit.content for hit in view.search(answer.question, options).results],
+        sources=sources,
         embedder=embedding_model(config),
         timeout_seconds=config.answer.timeout_seconds,
     )
@@ -229,7 +241,7 @@ def _show(ctx: CommandContext, models: list[ModelQuality], html: Path | None) ->
         for result in model.results:
             if not result.passed:
                 ctx.out.print()
-                ctx.out.print(f"✗ {one_line(model.model)}: {one_line(result.case.question)}", style="bold red")
+                ctx.out.print(f"✗ {one_line(model.model)}: {one_line(result.case.query)}", style="bold red")
                 for failure in result.failures:
                     ctx.out.print(f"    {one_line(failure)}", style="red", soft_wrap=True)
     if html is not None:

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.cases import Case, Defaults, Evidence, Persona, Suite, Thresholds
+from recollect.evaluation.cases import SPELLINGS, Case, Defaults, Evidence, Persona, Suite, Thresholds
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
 
@@ -143,9 +143,9 @@ _MESSAGES = {
 
 
 def _problem(error: Any, node: yaml.Node, content: Mapping[str, Any], name: str) -> str:  # noqa: ANN401 - pydantic's
-    place = list(error["loc"])
-    line = line_of(node, place)
-    place = [part for part in place if part != "where"]
+    line, found = _found(node, error["loc"])
+    # As the file spells it.
+    place = [part for part in (*found, *error["loc"][len(found) :]) if part != "where"]
     message = _MESSAGES.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
     if error["type"] == "string_type":
         message = f"must be text: put {str(error['input'])!r} in quotes"
@@ -184,17 +184,23 @@ def _case_name(content: Mapping[str, Any], place: Sequence[object]) -> str:
 
 def line_of(node: yaml.Node, place: Sequence[object]) -> int:
     """The line of the innermost part of ``place`` that is in the file, from 1."""
-    line = node.start_mark.line + 1
+    return _found(node, place)[0]
+
+
+def _found(node: yaml.Node, place: Sequence[object]) -> tuple[int, list[object]]:
+    """The line of the innermost part of ``place`` in the file, and the parts up to it as the file spells them."""
+    line, names = node.start_mark.line + 1, list[object]()
     for part in place:
         found: yaml.Node | None = None
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
-                if key.value == str(part):
-                    found, line = value, key.start_mark.line + 1
+                if part in (key.value, SPELLINGS.get(key.value)):
+                    found, line, name = value, key.start_mark.line + 1, key.value
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            found = node.value[part]
+            found, name = node.value[part], part
             line = found.start_mark.line + 1
         if found is None:
             break
         node = found
-    return line
+        names.append(name)
+    return line, names

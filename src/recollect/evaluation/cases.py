@@ -1,4 +1,4 @@
-"""Test cases of retrieval, as people write them in YAML."""
+"""Test cases of searches and answers, as people write them in YAML."""
 
 from __future__ import annotations
 
@@ -107,6 +107,7 @@ class Filters(_Strict):
         return value
 
 
+_LISTS = ("must_have", "must_not_have", "expected_facts")
 _SHORT_FILTERS = ("department", "source", "tags")
 
 
@@ -153,30 +154,48 @@ class Persona(_Strict):
 
 
 class Thresholds(_Strict):
-    """What a case must reach; None: not looked at.
+    """What a case must reach; None: not looked at. The first four are of searches, the others of answers.
 
     Attributes:
         precision: Share of the passages found that are relevant, 0 to 1.
         recall: Share of the must-haves found, 0 to 1.
         mrr: 1 divided by the rank of the first relevant passage, 0 to 1.
         latency_ms: Median milliseconds a search may take.
+        fact_recall: Share of the expected facts that the answer holds, 0 to 1.
+        faithfulness: Share of its sentences that its sources support, 0 to 1.
+        citation_precision: Share of its citations that support what cites them, 0 to 1.
+        citation_recall: Share of its sentences that cite what supports them, 0 to 1.
+        answer_relevancy: How near its own questions are to the one asked, 0 to 1; measured with a judge alone.
     """
 
     precision: Share | None = None
     recall: Share | None = None
     mrr: Share | None = None
     latency_ms: Annotated[float, Field(gt=0)] | None = None
+    fact_recall: Share | None = 1.0
+    faithfulness: Share | None = None
+    citation_precision: Share | None = None
+    citation_recall: Share | None = None
+    answer_relevancy: Share | None = None
+
+
+_OF_SEARCHES = frozenset({"precision", "recall", "mrr", "latency_ms"})
+
+#: Other spellings of a case's keys. ``expected_refusal: true`` is ``answerable: false``.
+SPELLINGS = {"question": "query", "expected_refusal": "answerable"}
 
 
 class Case(_Strict):
     """One question and what a good engine does with it.
 
     Attributes:
-        name: Unique within the file.
-        query: In plain words.
+        name: Unique within the file; left out: the query.
+        query: In plain words; ``question`` is another spelling.
         must_have: Each must be met by a passage found.
         must_not_have: None may be met by a passage found.
-        answerable: False: ``ask`` must refuse. True: ``ask`` must not. None: only the search is looked at.
+        expected_facts: Each must stand in the answer, in one of its forms; in a file a form, or a list of them.
+        answerable: False: ``ask`` must refuse. True: ``ask`` must not. None: only the search is looked at. A case with
+            expected facts, or that expects nothing else, is answerable. ``expected_refusal`` says the opposite.
         filters: Which documents are searched.
         persona: Who asks, by the name of one of the file's personas (``as`` in the file).
         top_k: Passages looked at; None: the file's, or else the configured number.
@@ -187,6 +206,7 @@ class Case(_Strict):
     query: Line
     must_have: tuple[Evidence, ...] = ()
     must_not_have: tuple[Evidence, ...] = ()
+    expected_facts: tuple[Annotated[tuple[Line, ...], Field(min_length=1)], ...] = ()
     answerable: bool | None = None
     filters: Filters = Filters()
     persona: Line | None = Field(None, alias="as")
@@ -195,18 +215,34 @@ class Case(_Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_as_a_list(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        return _lists(value, ("must_have", "must_not_have"))
+    def _short_forms(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if not isinstance(value, Mapping):
+            return value
+        if twice := [f"{other} or {name}" for other, name in SPELLINGS.items() if other in value and name in value]:
+            raise ValueError(f"give {twice[0]}, not both")
+        case = {SPELLINGS.get(key, key): item for key, item in _lists(value, _LISTS).items()}
+        if isinstance(refusal := value.get("expected_refusal"), bool):
+            case["answerable"] = not refusal
+        if isinstance(case.get("query"), str):
+            case.setdefault("name", case["query"])
+        if facts := case.get("expected_facts"):
+            case["expected_facts"] = tuple(fact if isinstance(fact, list | tuple) else (fact,) for fact in facts)
+        if facts or not (case.get("must_have") or case.get("must_not_have")):
+            case.setdefault("answerable", True)
+        return case
 
     @model_validator(mode="after")
-    def _expects_something(self) -> Case:
+    def _is_consistent(self) -> Case:
         if not self.query.strip():
             raise ValueError("the query is blank")
-        if self.answerable is False and self.must_have:
-            raise ValueError("a case that is not answerable has no must_have")
-        if not self.must_have and not self.must_not_have and self.answerable is None:
-            raise ValueError("nothing is expected: give must_have, must_not_have or answerable")
+        if self.answerable is False and (self.must_have or self.expected_facts):
+            raise ValueError("a case that is not answerable has no must_have and no expected_facts")
         return self
+
+    @property
+    def of_answer(self) -> bool:
+        """Whether it says something of the answer, not only of what a search must not find."""
+        return bool(self.answerable is not None or self.must_have)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,12 +275,14 @@ class Suite(_Strict):
     """A file of test cases.
 
     Attributes:
-        defaults: Of all cases. Where the file gives no thresholds, recall must be 1.
+        defaults: Of all cases. Where the file gives no thresholds of searches, recall must be 1.
+        own_thresholds: ``thresholds`` in the file: another place for those of ``defaults``.
         personas: By name.
         cases: In the file's order.
     """
 
     defaults: Defaults = Defaults()
+    own_thresholds: Thresholds = Field(Thresholds(), alias="thresholds")
     personas: Mapping[str, Persona] = Field(default_factory=dict)
     cases: tuple[Case, ...]
 
@@ -264,8 +302,11 @@ class Suite(_Strict):
 
     def thresholds(self, case: Case) -> Thresholds:
         """A case's own thresholds over the file's."""
-        own = case.thresholds.model_dump(exclude_unset=True)
-        return self.defaults.thresholds.model_copy(update=own)
+        given = self.defaults.thresholds.model_dump(exclude_unset=True)
+        given |= self.own_thresholds.model_dump(exclude_unset=True)
+        if not given.keys() & _OF_SEARCHES:
+            given["recall"] = 1.0
+        return Thresholds(**given | case.thresholds.model_dump(exclude_unset=True))
 
     def search(self, case: Case) -> CaseSearch:
         """What a case asks: its filters narrowed to what its persona sees, the file's number of passages.

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from recollect.answer.citations import markers_in
 from recollect.answer.statements import MARKER, bare, statement_spans
-from recollect.errors import ProviderError
-from recollect.evaluation.quality_cases import QualityCase, QualitySuite, QualityThresholds
+from recollect.errors import ProviderError, UsageError
+from recollect.evaluation.cases import Case, CaseSearch, Suite, Thresholds
 from recollect.evaluation.rag_test import Progress, plain
 from recollect.model import Answer
 
@@ -29,8 +29,8 @@ METRICS = (
     "answer_relevancy",
 )
 
-#: Answers a question.
-Ask = Callable[[str], Answer]
+#: Answers what a case asks.
+Ask = Callable[[CaseSearch], Answer]
 
 
 class Judge(Protocol):
@@ -58,7 +58,7 @@ class QualityResult:
         failures: Why it fails, in words; empty for a case that passes.
     """
 
-    case: QualityCase
+    case: Case
     answer: Answer | None
     metrics: Mapping[str, float | None]
     missing: tuple[str, ...]
@@ -75,7 +75,7 @@ class QualityResult:
         usage = None if self.answer is None else self.answer.usage
         return {
             "name": self.case.name,
-            "question": self.case.question,
+            "question": self.case.query,
             "passed": self.passed,
             "failures": list(self.failures),
             "answer": None if self.answer is None else self.answer.text,
@@ -154,22 +154,28 @@ class ModelQuality:
 
 
 def run_quality(
-    suite: QualitySuite, *, model: str, ask: Ask, judge: Judge | None = None, progress: Progress | None = None
+    suite: Suite, *, model: str, ask: Ask, judge: Judge | None = None, progress: Progress | None = None
 ) -> ModelQuality:
     """Ask a model every question, one after the other; one that fails fails its case, and the others go on.
 
     Args:
-        suite: The cases.
+        suite: The cases; those that only say what a search must not find are left out.
         model: Its name.
         ask: Answers a question.
         judge: Measures faithfulness in place of the rules, and relevancy.
         progress: Told about each finished case.
+
+    Raises:
+        UsageError: No case says what is expected of an answer.
     """
     results = []
-    for done, case in enumerate(suite.cases, start=1):
+    cases = [case for case in suite.cases if case.of_answer]
+    if not cases:
+        raise UsageError("No case says what is expected of an answer: give expected_facts, answerable or must_have.")
+    for done, case in enumerate(cases, start=1):
         results.append(_run_case(suite, case, ask, judge))
         if progress is not None:
-            progress(done, len(suite.cases))
+            progress(done, len(cases))
     return ModelQuality(model=model, results=tuple(results))
 
 
@@ -178,11 +184,11 @@ def priced(quality: ModelQuality, *, input_price: float | None, output_price: fl
     return replace(quality, input_price=input_price, output_price=output_price)
 
 
-def metrics_of(case: QualityCase, answer: Answer, judge: Judge | None = None) -> dict[str, float | None]:
+def metrics_of(case: Case, answer: Answer, judge: Judge | None = None) -> dict[str, float | None]:
     """All metrics of an answer; of a refusal, and of a case that wants one, only whether that was right."""
     found: dict[str, float | None] = dict.fromkeys(METRICS)
-    found["refusal_accuracy"] = float(answer.refused == case.expected_refusal)
-    if case.expected_refusal:
+    found["refusal_accuracy"] = float(answer.refused == (case.answerable is False))
+    if case.answerable is False:
         return found
     if case.expected_facts:
         found["fact_recall"] = 1 - len(missing_facts(case, answer)) / len(case.expected_facts)
@@ -196,7 +202,7 @@ def metrics_of(case: QualityCase, answer: Answer, judge: Judge | None = None) ->
     return found
 
 
-def missing_facts(case: QualityCase, answer: Answer) -> tuple[str, ...]:
+def missing_facts(case: Case, answer: Answer) -> tuple[str, ...]:
     """The expected facts that an answer holds in none of their forms; a refusal holds none."""
     text = "" if answer.refused else plain(_words(answer.text))
     return tuple(forms[0] for forms in case.expected_facts if not any(plain(form) in text for form in forms))
@@ -253,10 +259,10 @@ def _cited(answer: Answer, sentences: Sequence[tuple[str, bool]]) -> list[tuple[
     return found[::-1]
 
 
-def _run_case(suite: QualitySuite, case: QualityCase, ask: Ask, judge: Judge | None) -> QualityResult:
+def _run_case(suite: Suite, case: Case, ask: Ask, judge: Judge | None) -> QualityResult:
     started = time.perf_counter()
     try:
-        answer = ask(case.question)
+        answer = ask(suite.search(case))
     except ProviderError as exc:
         milliseconds = (time.perf_counter() - started) * 1000
         return QualityResult(
@@ -269,29 +275,29 @@ def _run_case(suite: QualitySuite, case: QualityCase, ask: Ask, judge: Judge | N
         )
     milliseconds = (time.perf_counter() - started) * 1000
     metrics = metrics_of(case, answer, judge)
-    missing = () if case.expected_refusal else missing_facts(case, answer)
+    missing = () if case.answerable is False else missing_facts(case, answer)
     return QualityResult(
         case=case,
         answer=answer,
         metrics=metrics,
         missing=missing,
         milliseconds=milliseconds,
-        failures=tuple(_failures(case, answer, suite.of(case), metrics, missing)),
+        failures=tuple(_failures(case, answer, suite.thresholds(case), metrics, missing)),
     )
 
 
 def _failures(
-    case: QualityCase,
+    case: Case,
     answer: Answer,
-    thresholds: QualityThresholds,
+    thresholds: Thresholds,
     metrics: Mapping[str, float | None],
     missing: Sequence[str],
 ) -> list[str]:
-    if answer.refused != case.expected_refusal:
-        return ["answered, though it has no answer" if case.expected_refusal else "refused, though it has an answer"]
+    if answer.refused != (case.answerable is False):
+        return ["answered, though it has no answer" if case.answerable is False else "refused, though it has an answer"]
     failures = []
-    for name, least in thresholds.model_dump().items():
-        value = metrics[name]
+    for name, value in metrics.items():
+        least = getattr(thresholds, name, None)
         # What is 2/3 to a person is no failure at 0.667.
         if least is not None and value is not None and value < least - 1e-3:
             detail = f" (missing: {'; '.join(missing)})" if name == "fact_recall" else ""

@@ -70,7 +70,7 @@ def _case(result: QualityResult) -> str:
         if value is not None
     )
     return (
-        f'<details><summary dir="auto"><span class="{mark}">{word}</span> {escape(result.case.question)}</summary>'
+        f'<details><summary dir="auto"><span class="{mark}">{word}</span> {escape(result.case.query)}</summary>'
         f'<ul>{failures}</ul><h3>Answer</h3><p dir="auto">{escape(text)}</p>'
         + (f"<h3>Not supported by the sources</h3><ul>{doubted}</ul>" if doubted else "")
         + f'<p class="soft">{figures} · {result.milliseconds:,.0f} ms</p></details>'

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.evaluation.case_files import dump_suite
 from recollect.evaluation.case_options import options_of
-from recollect.evaluation.cases import Case, Persona, Suite
+from recollect.evaluation.cases import SPELLINGS, Case, Persona, Suite
 from recollect.evaluation.rag_test import Found, run_suite
 
 if TYPE_CHECKING:
@@ -65,7 +65,10 @@ def save_case(view: View, definition: Mapping[str, Any], *, as_of: datetime | No
     if scope.principal is not None and scope.principal.user_id is None:
         raise PermissionDeniedError("Test cases are kept for a user, and this credential names none.")
     collection_id = at.place(scope).collection_id
-    return at.store.saved_cases.save(scope, collection_id, name=case.name, definition=definition, as_of=as_of)
+    kept = {SPELLINGS.get(key, key): value for key, value in definition.items()} | {"name": case.name}
+    if "answerable" in kept:
+        kept["answerable"] = case.answerable
+    return at.store.saved_cases.save(scope, collection_id, name=case.name, definition=kept, as_of=as_of)
 
 
 def delete_case(view: View, case_id: int) -> None:

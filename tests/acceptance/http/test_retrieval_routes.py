@@ -203,3 +203,11 @@ def test_queries_that_are_none(client, text):
     reply = client.post("/v1/search", content=json.dumps({"query": text}), headers={"content-type": "application/json"})
     assert reply.status_code in {400, 422}
     assert reply.headers["content-type"] == "application/problem+json"
+
+
+def test_the_text_is_a_query_or_a_question_at_every_address(filled, client):
+    for path in ("/v1/search", "/v1/ask", "/v1/context", "/api/chat"):
+        for name in ("query", "question"):
+            assert client.post(path, json={name: "annual leave"}).status_code == 200, (path, name)
+        both = client.post(path, json={"query": "annual leave", "question": "pay"})
+        assert both.status_code == 422 and len(both.json()["errors"]) == 1, path

@@ -148,11 +148,12 @@ def test_a_persona_is_a_tenant_at_a_time():
         (SMALL + "  thresholds: {latency_ms: 0}", "greater than 0"),
         (SMALL + "  top_k: 0", "top_k"),
         (SMALL + "  answerable: false", "case 'a': a case that is not answerable has no must_have"),
-        (SMALL.replace("  must_have: [x.md]\n", ""), "case 'a': nothing is expected"),
         (SMALL + "- {name: a, query: r, answerable: true}", "two cases named 'a'"),
         (SMALL + "  as: bob", "case 'a' runs as 'bob', which is no persona (known: none"),
         (SMALL + "- 7", ":5: case 2: must be a mapping"),
-        (SMALL + "- {query: r, answerable: true}", ":5: case 2 name: is missing"),
+        (SMALL + "- {query: q, name: a}", "two cases named 'a'"),
+        (SMALL + "- {query: r, expected_refusal: 5}", ":5: case 2 expected_refusal: "),
+        (SMALL + "- {query: r, question: r}", ":5: case 2: give question or query, not both"),
         (SMALL + "  query: r", ":5: not valid YAML: the key 'query' is there twice"),
         ("cases:\n- &one {name: a}\n- *one", ":3: not valid YAML: aliases are not allowed"),
         ("cases:\n- {{a: b}: c}", "a key must be plain text"),
@@ -202,3 +203,23 @@ def test_what_is_written_reads_back(drafts):
     assert [(c.name, c.query, c.must_have[0].source, c.must_have[0].text) for c in suite.cases] == [
         (n, q, (s,), (q,)) for n, q, s in drafts
     ]
+
+
+def test_one_format_for_searches_and_answers_with_the_old_spellings():
+    suite = parse_suite(
+        "thresholds: {faithfulness: 0.9}\n"
+        "cases:\n"
+        "- question: How much leave?\n"
+        "  expected_facts: [30 days, [1 April, April 1]]\n"
+        '- {question: "May I bring a cat?", expected_refusal: true}\n'
+        '- {name: plain, query: "Who?"}\n'
+        "- {query: Passwords, must_not_have: it.md, thresholds: {recall: 0.5}}\n"
+    )
+    leave, cat, plain, passwords = suite.cases
+    assert (leave.name, leave.query, leave.answerable) == ("How much leave?", "How much leave?", True)
+    assert leave.expected_facts == (("30 days",), ("1 April", "April 1"))
+    assert (cat.answerable, plain.answerable, passwords.answerable) == (False, True, None)
+    assert [case.of_answer for case in suite.cases] == [True, True, True, False]
+    reached = suite.thresholds(leave)
+    assert (reached.recall, reached.faithfulness, reached.fact_recall) == (1.0, 0.9, 1.0)
+    assert suite.thresholds(passwords).recall == 0.5

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError, UsageError
+from recollect.evaluation.case_files import load_suite
+from recollect.evaluation.cases import Case, Suite
 from recollect.evaluation.judge import ModelJudge
 from recollect.evaluation.quality import METRICS, metrics_of, priced, run_quality
-from recollect.evaluation.quality_cases import QualityCase, QualitySuite, load_quality_suite
 from recollect.evaluation.quality_report import render_quality
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model import Answer, Citation
@@ -66,11 +67,11 @@ def refusal():
 
 
 def case(**fields):
-    return QualityCase.model_validate(LEAVE | fields)
+    return Case.model_validate(LEAVE | fields)
 
 
 def suite(*cases, **thresholds):
-    return QualitySuite.model_validate({"cases": list(cases), "thresholds": thresholds})
+    return Suite.model_validate({"cases": list(cases), "thresholds": thresholds})
 
 
 class TestMetrics:
@@ -103,7 +104,7 @@ class TestMetrics:
         assert metrics_of(case(), answer("**30**  days[1] from *1 April* [1]."))["fact_recall"] == 1
 
     def test_a_refusal_is_right_or_wrong_and_no_more(self):
-        right = metrics_of(QualityCase.model_validate(PETS | {"name": "pets"}), refusal())
+        right = metrics_of(Case.model_validate(PETS | {"name": "pets"}), refusal())
         assert {name for name, value in right.items() if value is not None} == {"refusal_accuracy"}
         assert right["refusal_accuracy"] == 1
         wrong = metrics_of(case(), refusal())
@@ -119,7 +120,7 @@ class TestMetrics:
 
 class TestRun:
     def ask(self, question):
-        if "cat" in question:
+        if "cat" in question.query:
             return answer("Cats are welcome [1].")
         return answer("It is 30 days from April 1 [1].", usage=TokenUsage(input_tokens=1000, output_tokens=500))
 
@@ -148,7 +149,7 @@ class TestRun:
 
     def test_a_model_that_fails_fails_its_case_and_the_others_go_on(self):
         def ask(question):
-            if "cat" in question:
+            if "cat" in question.query:
                 return refusal()
             raise ProviderError("the server failed", provider="x")
 
@@ -222,31 +223,37 @@ class TestFile:
         path = self.write(
             tmp_path, "cases:\n- question: How?\n  expected_facts: so\n- {question: Why, expected_refusal: true}"
         )
-        first, second = load_quality_suite(path).cases
+        first, second = load_suite(path).cases
         assert (first.name, first.expected_facts) == ("How?", (("so",),))
-        assert (second.expected_facts, second.expected_refusal) == ((), True)
+        assert (second.expected_facts, second.answerable) == ((), False)
 
     @pytest.mark.parametrize(
         ("text", "complaint"),
         [
-            ("cases: []", ":1: cases: Tuple should have at least 1 item"),
-            ("cases:\n- question: a\n  facts: b", ":3: cases.0.facts: Extra inputs"),
+            ("cases: []", ":1: there are no cases"),
+            ("cases:\n- question: a\n  facts: b", ":3: case 1 facts: there is no such key; there are name, query, "),
             ("cases:\n- question: a\n- question: a", "two cases named 'a'"),
-            ("cases:\n- question: a\n  expected_facts: b\n  expected_refusal: true", "a refusal holds no facts"),
-            ("cases:\n- question: ' '", "the question is blank"),
+            (
+                "cases:\n- question: a\n  expected_facts: b\n  expected_refusal: true",
+                "not answerable has no must_have and no expected_facts",
+            ),
+            ("cases:\n- question: ' '", ":2: case 1: the query is blank"),
             (
                 "cases:\n- question: a\n  expected_facts: [30]",
-                ":3: cases.0.expected_facts.0.0: Input should be a valid string",
+                ":3: case 1 expected_facts.0.0: must be text: put '30' in quotes",
             ),
-            ("cases:\n- question: a\nthresholds: {recall: 1}", ":3: thresholds.recall: Extra inputs"),
+            ("cases:\n- question: a\nthresholds: {facts: 1}", ":3: thresholds.facts: there is no such key; there are"),
+            ("cases:\n- name: a\n  question: [b]", ":3: case 'a' question: "),
+            ("cases:\n- question: a\n  query: b", ":2: case 1: give question or query, not both"),
+            ("cases:\n- query: a\n  expected_refusal: perhaps", ":3: case 1 expected_refusal: "),
             ("cases:\n- question: a\nthresholds: {faithfulness: .nan}", "thresholds.faithfulness"),
         ],
     )
     def test_a_wrong_one_names_the_line(self, tmp_path, text, complaint):
         with pytest.raises(UsageError) as caught:
-            load_quality_suite(self.write(tmp_path, text))
+            load_suite(self.write(tmp_path, text))
         assert complaint in str(caught.value)
 
     def test_none(self, tmp_path):
         with pytest.raises(NotFoundError):
-            load_quality_suite(tmp_path / "none.yaml")
+            load_suite(tmp_path / "none.yaml")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, cast
 
 from fastapi import APIRouter, Query, Request
-from pydantic import Field
+from pydantic import AliasChoices, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from typing_extensions import TypedDict
@@ -37,7 +37,11 @@ router = APIRouter(prefix="/api", tags=["assistant"], responses=documented(400, 
 class AssistantChatBody(Body):
     """A question."""
 
-    query: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
+    query: Text = Field(
+        validation_alias=AliasChoices("query", "question"),
+        max_length=MAX_QUERY_CHARACTERS,
+        description="In plain words.",
+    )
     model: Name | None = Field(
         None,
         description="A collection, COLLECTION@MODEL, or a language model; left out: what is configured.",

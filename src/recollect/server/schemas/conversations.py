@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict
 
 from recollect.model.bounds import MAX_QUERY_CHARACTERS, MAX_TOP_K
@@ -85,7 +85,11 @@ class RenameBody(Body):
 class MemorySearch(Body):
     """Where in memory is looked, and how."""
 
-    query: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
+    query: Text = Field(
+        validation_alias=AliasChoices("query", "question"),
+        max_length=MAX_QUERY_CHARACTERS,
+        description="In plain words.",
+    )
     session: Name | None = Field(None, description="Only this conversation.")
     user: Name | None = Field(None, description="All of this user's conversations, beside the one named.")
     top_k: int = Field(10, ge=1, le=MAX_TOP_K)

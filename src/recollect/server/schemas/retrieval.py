@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
@@ -95,7 +95,11 @@ class SearchOptions(Viewpoint):
 class SearchBody(SearchOptions):
     """A search."""
 
-    query: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
+    query: Text = Field(
+        validation_alias=AliasChoices("query", "question"),
+        max_length=MAX_QUERY_CHARACTERS,
+        description="In plain words.",
+    )
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is searched, and how."""
@@ -105,7 +109,11 @@ class SearchBody(SearchOptions):
 class AskBody(SearchOptions):
     """A question."""
 
-    question: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
+    question: Text = Field(
+        validation_alias=AliasChoices("question", "query"),
+        max_length=MAX_QUERY_CHARACTERS,
+        description="In plain words.",
+    )
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is asked, and how passages are searched for it."""
@@ -117,7 +125,11 @@ class ChatBody(SearchOptions):
 
     session: Name = Field(description="The conversation's id, yours to choose: it begins with its first question.")
     user: Name | None = Field(None, description="Whose conversation, where several users have one of that id.")
-    question: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
+    question: Text = Field(
+        validation_alias=AliasChoices("question", "query"),
+        max_length=MAX_QUERY_CHARACTERS,
+        description="In plain words.",
+    )
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is asked, and how passages are searched for it."""
@@ -145,7 +157,11 @@ class ContextBody(SearchBody):
 class AssemblyBody(Body):
     """What a language model should read of documents, conversations and facts."""
 
-    query: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
+    query: Text = Field(
+        validation_alias=AliasChoices("query", "question"),
+        max_length=MAX_QUERY_CHARACTERS,
+        description="In plain words.",
+    )
     strategy: Literal["hybrid", "semantic", "episodic", "rag", "documents", "bm25"] = Field(
         "hybrid",
         description="Everything; by meaning, facts first; conversations alone; documents and memory, documents first, "
@@ -176,7 +192,11 @@ class AssemblyBody(Body):
 class DiffBody(SearchOptions):
     """A question at two moments."""
 
-    question: Text = Field(max_length=MAX_QUERY_CHARACTERS, description="In plain words.")
+    question: Text = Field(
+        validation_alias=AliasChoices("question", "query"),
+        max_length=MAX_QUERY_CHARACTERS,
+        description="In plain words.",
+    )
     from_: Moment = Field(alias="from", description="The earlier moment.")
     to: Moment | None = Field(None, description="The later one; left out: now.")
 

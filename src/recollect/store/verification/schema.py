@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import LiteralString, cast
 
 import psycopg
 from psycopg import sql
@@ -96,7 +95,7 @@ def mend_schema(database: Database) -> dict[str, str]:
 
 
 def _make(connection: Connection, kind: str, name: str, table: str, definition: str) -> None:
-    named, owner, made = sql.Identifier(name), sql.Identifier(table), sql.SQL(cast("LiteralString", definition))
+    named, owner, made = sql.Identifier(name), sql.Identifier(table), sql.SQL(definition)
     with connection.transaction():
         connection.execute("SET LOCAL search_path = pg_catalog, public")
         connection.execute("SET LOCAL lock_timeout = '30s'")
@@ -106,6 +105,6 @@ def _make(connection: Connection, kind: str, name: str, table: str, definition: 
         else:
             drop = sql.SQL("DROP INDEX IF EXISTS recollect.{}").format(named)
             # With ONLY, the partitions would be left without it.
-            make = sql.SQL(cast("LiteralString", definition.replace(" ON ONLY ", " ON ")))
+            make = sql.SQL(definition.replace(" ON ONLY ", " ON ")).format()
         connection.execute(drop)
         connection.execute(make)
