@@ -67,3 +67,41 @@ def test_a_first_refresh_that_fails_leaves_what_was_there(recollect: Recollect):
     sources = recollect("sources", "list", "-c", "hr", "--json").json["sources"]
     assert [source["name"] for source in sources] == ["https://127.0.0.1/a.git"]
     assert len(recollect("collections", "list", "--json").json["collections"]) == 1
+
+
+def test_metadata_of_a_source_is_carried_filtered_by_refreshed_and_exported(recollect: Recollect):
+    folder = recollect.folder / "docs"
+    folder.mkdir()
+    (folder / "leave.md").write_text("# Leave\n\nAnnual leave is 30 days.\n", encoding="utf-8")
+    given = ("--metadata", "project=alpine", "--metadata", "year=2025")
+    recollect("sources", "add", folder, *given)
+    assert recollect("sources", "list", "--json").json["sources"][0]["metadata"] == {"project": "alpine", "year": 2025}
+
+    def found(*condition: str) -> set[str]:
+        return {hit["source"] for hit in recollect("query", "annual leave", *condition, "--json").json["results"]}
+
+    assert found("--where", "project=alpine") == {"leave.md"}
+    assert found("--where", "project=other") == set()
+    assert found("--filter", '{"metadata.year": {"gte": 2025}}') == {"leave.md"}
+    (folder / "leave.md").write_text("# Leave\n\nAnnual leave is 31 days.\n", encoding="utf-8")
+    (folder / "new.md").write_text("Annual leave is new.", encoding="utf-8")
+    recollect("sources", "refresh")
+    assert found("--where", "project=alpine") == {"leave.md", "new.md"}
+    (folder / "more.md").write_text("Annual leave and more.", encoding="utf-8")
+    recollect("ingest", folder, "--sync")
+    assert found("--where", "project=alpine") == {"leave.md", "new.md", "more.md"}
+    recollect("export", "all.jsonl")
+    recollect("import", "all.jsonl", "--collection", "copy")
+    assert found("--where", "project=alpine", "-c", "copy") == {"leave.md", "new.md", "more.md"}
+
+
+def test_metadata_of_a_source_that_changes_reaches_its_documents(recollect: Recollect):
+    folder = recollect.folder / "docs"
+    folder.mkdir()
+    (folder / "leave.md").write_text("Annual leave is 30 days.", encoding="utf-8")
+    recollect("ingest", folder)
+    report = recollect("sources", "add", folder, "--metadata", "project=alpine", "--json").json["refreshed"][0]
+    assert report["documents"]["updated"] == 1
+    assert recollect("sources", "refresh", "--json").json["refreshed"][0]["documents"]["unchanged"] == 1
+    refused = recollect("sources", "add", folder, "--name", "x", "--metadata", "project", status=2)
+    assert "--metadata takes KEY=VALUE" in refused.err

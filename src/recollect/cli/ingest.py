@@ -120,9 +120,7 @@ def _ingest(
             report = view.ingest(paths, **how, sync=sync, on_progress=bar.ingest)
         _tell_new_collection(ctx, known)
         _complete(ctx, view, yes=yes, stored=bool(report.added or report.updated))
-    if not ctx.json and not (report.added or report.updated or report.unchanged or report.skipped or report.failed):
-        names = " ".join(map(str, paths))
-        ctx.note(f"There is nothing to read in {names}: no files, apart from those that .recollectignore names.")
+    _tell_nothing_read(ctx, what, report)
     return tell(ctx, report)
 
 
@@ -137,6 +135,11 @@ def _known_collections(ctx: CommandContext, view: View) -> list[str] | None:
 def _tell_new_collection(ctx: CommandContext, known: list[str] | None) -> None:
     if known is not None and ctx.collection is not None and ctx.collection not in known:
         ctx.note(f"Created the collection {ctx.collection!r}.{did_you_mean(ctx.collection, known)}")
+
+
+def _tell_nothing_read(ctx: CommandContext, what: list[str], report: IngestReport) -> None:
+    if not ctx.json and not (report.added or report.updated or report.unchanged or report.skipped or report.failed):
+        ctx.note(f"There is nothing to read in {' '.join(what)}: no files but those that .recollectignore names.")
 
 
 def _urls(what: list[str], web: UrlOptions, **of_files: object) -> list[str]:

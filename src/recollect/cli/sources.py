@@ -77,6 +77,12 @@ def _add(
         ),
     ] = None,
     tag: Annotated[list[str] | None, typer.Option(help="A tag for every document; repeat for more.")] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="Metadata for every document, unless it has the key itself; repeat for more."
+        ),
+    ] = None,
     every: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How often a worker refreshes it: 15m, 6h, 1d.")
     ] = None,
@@ -95,7 +101,14 @@ def _add(
         settings["watch"] = True
     with ctx.view() as view:
         places = {place.name for place in view.collections.list()}
-        record = view.sources.add(location, connector=connector, name=name, settings=settings, every=every)
+        record = view.sources.add(
+            location,
+            connector=connector,
+            name=name,
+            settings=settings,
+            every=every,
+            metadata=_settings(metadata or [], option="--metadata"),
+        )
     if refresh:
         try:
             return _refresh(ctx, sources=[record.name])
@@ -216,13 +229,13 @@ def _remove(
     return 0
 
 
-def _settings(given: list[str]) -> dict[str, Any]:
+def _settings(given: list[str], *, option: str = "--set") -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for text in given:
         key, separator, value = text.partition("=")
         if not separator or not key:
             # The rest is not repeated: it may be a secret.
-            raise UsageError(f"--set takes KEY=VALUE, not {key!r} alone.")
+            raise UsageError(f"{option} takes KEY=VALUE, not {key!r} alone.")
         settings[key] = _value(value)
     return settings
 

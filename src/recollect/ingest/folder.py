@@ -304,7 +304,7 @@ class FolderIngest:
 
     def _read(self, file: _File) -> _File:
         department = department_of(file.uri)
-        given: dict[str, object] = {"department": department, "tags": self._tags}
+        given: dict[str, object] = {"department": department, "tags": self._tags} | file.root.source.given
         if self._permissions is not None:
             given["permissions"] = self._permissions
         fingerprint = self._preparer.fingerprint(given)
@@ -330,7 +330,7 @@ class FolderIngest:
                 permissions=self._permissions or document.permissions,
                 original=_on_disk(found, document) if self._keep_originals else None,
             )
-            file.cut = self._preparer.cut(document, fingerprint)
+            file.cut = self._preparer.cut(document, fingerprint, file.root.source.metadata)
         except PictureWithoutTextError:
             file.shows_nothing = True
         except ParseError as exc:

@@ -118,7 +118,7 @@ class NamedPages(Generic[Key]):
         self._force = force
         self._clock = clock
         self._interrupted = threading.Event()
-        self._fingerprint = preparer.fingerprint(options.given)
+        self._fingerprint = preparer.fingerprint(options.given | source.given)
         # What is at work, by where it is: batches are written in the order in which they were put together.
         self._reading: set[Future[_Page[Key]]] = set()
         self._read: list[_Page[Key]] = []
@@ -176,7 +176,7 @@ class NamedPages(Generic[Key]):
             )
             self._asked.came([page.key], "read")
             document = described(document, fetched, self._options, page.request)
-            page.cut = self._preparer.cut(document, self._fingerprint)
+            page.cut = self._preparer.cut(document, self._fingerprint, self._source.metadata)
             self._asked.came([page.key], "cut")
         except Exception as error:  # noqa: BLE001 - whatever a page does to its reader is its own end
             page.error = error

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -182,13 +183,22 @@ class Preparer:
         text = self._settings + json.dumps(dict(given), sort_keys=True, default=str)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
-    def cut(self, document: Document, fingerprint: str) -> CutDocument:
+    def cut(
+        self, document: Document, fingerprint: str, metadata: Mapping[str, Any] = MappingProxyType({})
+    ) -> CutDocument:
         """Cut a document and count its words.
+
+        Args:
+            document: The document.
+            fingerprint: Of its version.
+            metadata: Its source's, for keys that the document and its attachments do not have.
 
         Raises:
             UsageError: The document holds no text, or cannot be stored as it is.
             PersonalDataError: It holds personal data, which the tenant's policy refuses.
         """
+        if metadata:
+            document = replace(document, metadata={**metadata, **document.metadata})
         given = document
         if self.door is not None:
             require_storable(document)
@@ -196,7 +206,7 @@ class Preparer:
         complete = completed(document)
         attached: list[CutDocument] = []
         if given.attachments:
-            complete = self._attach(complete, given, fingerprint, attached)
+            complete = self._attach(complete, given, fingerprint, attached, metadata)
         # Sentences end by the rules of the document's own language.
         language = complete.language or self._indexer.language_of(complete.content)
         chunks = chunks_of(self._chunker, replace(complete, language=language))
@@ -204,7 +214,14 @@ class Preparer:
             raise UsageError(f"The document {complete.source!r} holds no text: there is nothing to search in it.")
         return replace(self.adopt(complete, chunks, fingerprint), attached=attached)
 
-    def _attach(self, message: Document, given: Document, fingerprint: str, attached: list[CutDocument]) -> Document:
+    def _attach(
+        self,
+        message: Document,
+        given: Document,
+        fingerprint: str,
+        attached: list[CutDocument],
+        metadata: Mapping[str, Any],
+    ) -> Document:
         """Cut what is attached to a message, with what is attached to that.
 
         Args:
@@ -212,6 +229,7 @@ class Preparer:
             given: As it was given, whose tags and rights its attachments have.
             fingerprint: Of the message.
             attached: Takes what was cut.
+            metadata: As for `cut`.
 
         Returns:
             The message, with what cannot be stored of its attachments named in its metadata.
@@ -223,7 +241,7 @@ class Preparer:
         begun = len(attached)
         for one in attachments_of(message, _as_stated(given), keep_originals=given.original is not None):
             try:
-                cut = self.cut(one, fingerprint)
+                cut = self.cut(one, fingerprint, metadata)
             except PersonalDataError:
                 raise
             except UsageError as exc:

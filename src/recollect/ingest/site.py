@@ -207,7 +207,7 @@ class SiteIngest:
         self._gone: dict[str, str] = {}
         self._on_progress = on_progress
         self._interrupted = threading.Event()
-        self._fingerprint = preparer.fingerprint(self._options.given)
+        self._fingerprint = preparer.fingerprint(self._options.given | source.given)
         self._tally = Tally()
         self._counting = threading.RLock()
         self._total = self._done = self._embedded = 0
@@ -265,7 +265,7 @@ class SiteIngest:
             )
             found_at = None if visited.visit.named else str(visited.visit.found_at or visited.visit.url)
             document = described(document, fetched, self._options, visited.visit.request, found_at=found_at)
-            page.cut = self._preparer.cut(document, self._fingerprint)
+            page.cut = self._preparer.cut(document, self._fingerprint, self._source.metadata)
         except FetchError as error:
             page.error = error.reason
         except UsageError as error:

@@ -290,7 +290,7 @@ class SourceIngest:
             known = self._items.items(self._scope, self._source, uris)
             stamps = self._documents.stamps(self._scope, self._source, uris)
             for item in window:
-                given = {"department": department_of(item.uri), "tags": self._options.tags}
+                given = {"department": department_of(item.uri), "tags": self._options.tags} | self._source.given
                 fingerprint = self._preparer.fingerprint(given)
                 uri = item.uri
                 yield _Read(item, known.get(uri), stamps.get(uri), fingerprint, item.revision)
@@ -347,7 +347,7 @@ class SourceIngest:
             permissions=document.permissions if read.grants is None else read.grants,
             original=document.original if self._options.keep_originals else None,
         )
-        cut = self._preparer.cut(document, read.fingerprint)
+        cut = self._preparer.cut(document, read.fingerprint, self._source.metadata)
         read.cut = replace(cut, keeps_attached=not content.attachments)
 
     def _changed(self, reads: Iterable[_Read], present: set[str]) -> Iterator[_Read]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
@@ -35,6 +35,7 @@ class SourceRecord:
         refreshed_at: When it was last read to its end.
         documents: How many of its documents are current.
         failed: How many of its items could not be stored.
+        metadata: Given to every document that does not have the key itself.
     """
 
     source_id: int
@@ -51,6 +52,7 @@ class SourceRecord:
     refreshed_at: datetime | None
     documents: int
     failed: int
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def due_at(self) -> datetime | None:

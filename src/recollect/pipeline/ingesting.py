@@ -203,7 +203,7 @@ def store_in_stages(
         force: Whether to store it anew, changed or not.
         progress: Told.
     """
-    cut = place.preparer.cut(document, place.preparer.fingerprint(given))
+    cut = place.preparer.cut(document, place.preparer.fingerprint({**given, **source.given}), source.metadata)
     chunks = len(cut.chunks)
     progress("cut", chunks, chunks)
     embedded = place.preparer.embed([cut])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.model.source import SourceRecord
 
 _WINDOW = 256
+_MOST_METADATA_CHARACTERS = 10_000
 
 
 @checked
@@ -41,6 +43,7 @@ class Sources(Group):
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
         every: Duration | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> SourceRecord:
         """Have a place outside read into the view's collection. Nothing is contacted before it is refreshed.
 
@@ -52,15 +55,18 @@ class Sources(Group):
             settings: The connector's. Credentials are given as ``env:NAME``, and read from that variable when they are
                 used. Of a folder ``{"watch": True}``: a worker watches it until the source is removed.
             every: How often it is refreshed where a worker runs; None: when somebody asks.
+            metadata: Given to every document of the source, for keys that the document does not have itself: to filter
+                by, for instance. JSON, up to 10,000 characters.
 
         Raises:
-            UsageError: The location or a setting is not valid.
+            UsageError: The location, a setting or the metadata is not valid.
             ConflictError: There is a source of that name, or the folder is another source already.
             PermissionDeniedError: The view has a principal.
         """
         from recollect.pipeline.refreshing import connection_of, require_openable
 
         scope = self._at.owner()
+        kept = _checked_metadata(metadata or {})
         interval = None if every is None else read_duration(every, name="every").total_seconds()
         if interval is not None and interval <= 0:
             raise UsageError(f"every must be longer than nothing, not {every!r}.")
@@ -83,6 +89,8 @@ class Sources(Group):
             settings=new.settings,
             interval_seconds=interval,
         )
+        if kept or source.metadata:
+            documents.note_source(scope, source, {"given": kept})
         record = self.get(source.name)
         keep_watched(self._at, record)
         return record
@@ -248,3 +256,15 @@ class Sources(Group):
         if place is None and name == self._at.config.collection:
             return []
         return store.sources.records(scope, collection=self._at.place(scope))
+
+
+def _checked_metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    from recollect.ingest.prepare import storable
+
+    try:
+        text = json.dumps(dict(given), allow_nan=False)
+    except (TypeError, ValueError) as exc:
+        raise UsageError(f"The metadata of a source must be JSON: {exc}.") from exc
+    if len(text) > _MOST_METADATA_CHARACTERS:
+        raise UsageError(f"The metadata of a source is longer than {_MOST_METADATA_CHARACTERS:,} characters.")
+    return storable(dict(given))

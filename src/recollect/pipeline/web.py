@@ -299,7 +299,7 @@ def _refreshed(
 ) -> IngestReport:
     """The pages that are stored with the same options, and those that have come since where the site was crawled."""
     with _place(at, options, source_name) as (place, source):
-        fingerprint = place.preparer.fingerprint(options.given)
+        fingerprint = place.preparer.fingerprint(options.given | source.given)
         plan = _plan(crawled["plan"]) if crawled else CrawlPlan()
         # Every stored page is visited, however many the crawl was to visit, and links are followed from all of them.
         plan = replace(plan, max_pages=plan.max_pages + len(pages))

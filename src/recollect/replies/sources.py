@@ -42,6 +42,8 @@ class SourceJson(Shape):
     """How many of its documents are current."""
     failed: int
     """How many of its items could not be stored."""
+    metadata: dict[str, Any]
+    """Given to every document that does not have the key itself."""
 
 
 class SourceListJson(Shape):
@@ -92,6 +94,7 @@ def source_json(record: SourceRecord) -> SourceJson:
         "due_at": iso(record.due_at),
         "documents": record.documents,
         "failed": record.failed,
+        "metadata": dict(record.metadata),
     }
 
 

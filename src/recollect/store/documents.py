@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
 from recollect.errors import NotFoundError, UsageError
@@ -29,12 +29,19 @@ class Source:
 
     Attributes:
         location: Of a directory that is read under a name of its own: where it is.
+        metadata: Given to every document that does not have the key itself.
     """
 
     source_id: int
     name: str
     type: SourceType
     location: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def given(self) -> dict[str, object]:
+        """What the versions of its documents depend on."""
+        return {"metadata": dict(self.metadata)} if self.metadata else {}
 
     @property
     def directory(self) -> str:

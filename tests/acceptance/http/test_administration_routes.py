@@ -241,3 +241,22 @@ def test_each_is_for_whom_it_is_for(filled, connect):
     assert operator.get("/v1/tenants").status_code == 200
     assert operator.get("/v1/grants").status_code == 403
     assert operator.post("/v1/search", json={"query": "leave"}).status_code == 403
+
+
+def test_a_source_has_metadata_and_a_refused_one_is_not_added(rag, client, tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "leave.md").write_text("Annual leave is 30 days.", encoding="utf-8")
+    for refused in (
+        {"location": "file:///srv/handbook.git"},
+        {"location": "https://git.example.org/a.git", "settings": {"grants": ["nonsense"]}},
+        {"location": str(tmp_path / "docs"), "every": "-5m"},
+        {"location": str(tmp_path / "docs"), "metadata": {"text": "x" * 10_001}},
+    ):
+        assert client.post("/v1/sources", json={**refused, "collection": "hr"}).status_code == 422, refused
+    assert rag.collections.list() == []
+    added = client.post("/v1/sources", json={"location": str(tmp_path / "docs"), "metadata": {"project": "alpine"}})
+    assert (added.status_code, added.json()["metadata"]) == (201, {"project": "alpine"})
+    assert rag.sources.refresh(added.json()["name"]).added == 1
+    for where, count in (({"project": "alpine"}, 1), ({"project": "other"}, 0)):
+        found = client.post("/v1/search", json={"query": "annual leave", "where": where}).json()["results"]
+        assert len(found) == count

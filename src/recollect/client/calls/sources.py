@@ -35,6 +35,7 @@ class SourceCalls(Calls):
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
         every: Duration | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Call[SourceRecord]:
         """Have a place outside read into the view's collection, with the files and credentials of the server."""
         self._at.require_present()
@@ -45,6 +46,7 @@ class SourceCalls(Calls):
             name=name,
             settings=dict(settings or {}),
             every=None if every is None else duration_text(every),
+            metadata=None if metadata is None else dict(metadata),
         )
         return Call(method="POST", path="/v1/sources", body=body, read=_source)
 

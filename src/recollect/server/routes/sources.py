@@ -45,7 +45,12 @@ def add(body: SourceBody, caller: AdministratorCaller, service: Asking) -> Sourc
     """
     require_machine(caller, body.location, connector=body.connector, settings=body.settings)
     record = body.of(caller.administration(service.rag)).sources.add(
-        body.location, connector=body.connector, name=body.name, settings=body.settings, every=body.every
+        body.location,
+        connector=body.connector,
+        name=body.name,
+        settings=body.settings,
+        every=body.every,
+        metadata=body.metadata,
     )
     return source_json(record)
 

@@ -41,6 +41,11 @@ class SourceBody(_OfCollection):
     every: Text | None = Field(
         None, max_length=100, description="How often a worker refreshes it: 15m, 6h, 1d; left out: when it is asked."
     )
+    metadata: dict[str, Any] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="Given to every document of the source that does not have the key itself.",
+    )
 
 
 class RefreshBody(_OfCollection):

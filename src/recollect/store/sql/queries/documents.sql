@@ -5,12 +5,12 @@ ON CONFLICT (tenant_id, collection_id, name) DO UPDATE SET type = excluded.type
 WHERE s.type = 'manual' AND s.name <> 'manual' AND s.type <> excluded.type
 
 -- get_source: a source by name
-SELECT s.source_id, s.name, s.type, k.location FROM sources s
+SELECT s.source_id, s.name, s.type, k.location, coalesce(s.metadata->'given', '{}') FROM sources s
 LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.name = %(name)s
 
 -- sources_named: which of these names are sources of a type, or folders that are read under names of their own
-SELECT s.source_id, s.name, s.type, k.location FROM sources s
+SELECT s.source_id, s.name, s.type, k.location, coalesce(s.metadata->'given', '{}') FROM sources s
 LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id AND k.connector = 'directory'
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.type = %(type)s
   AND coalesce(k.location, s.name) = ANY (%(names)s)

@@ -17,7 +17,8 @@ SELECT s.source_id, s.name, s.type, c.name, k.connector, k.location, k.settings,
        (SELECT count(*) FROM documents d JOIN document_versions v USING (tenant_id, document_id)
         WHERE d.tenant_id = s.tenant_id AND d.source_id = s.source_id AND v.known_to = 'infinity'),
        (SELECT count(*) FROM source_items i
-        WHERE i.tenant_id = s.tenant_id AND i.source_id = s.source_id AND i.problem IS NOT NULL)
+        WHERE i.tenant_id = s.tenant_id AND i.source_id = s.source_id AND i.problem IS NOT NULL),
+       coalesce(s.metadata->'given', '{}')
 FROM sources s
 JOIN collections c ON c.tenant_id = s.tenant_id AND c.collection_id = s.collection_id
 LEFT JOIN source_connections k ON k.tenant_id = s.tenant_id AND k.source_id = s.source_id
