@@ -133,7 +133,7 @@ def _known_collections(ctx: CommandContext, view: View) -> list[str] | None:
 
 
 def _tell_new_collection(ctx: CommandContext, known: list[str] | None) -> None:
-    if known is not None and ctx.collection is not None and ctx.collection not in known:
+    if known is not None and ctx.collection not in known:
         ctx.note(f"Created the collection {ctx.collection!r}.{did_you_mean(ctx.collection, known)}")
 
 

@@ -93,28 +93,17 @@ def _add(
 ) -> int:
     """Have a place outside read into a collection, and read it. Where the first reading fails, it is not added."""
     settings = _settings(setting or [])
-    if grants:
-        settings["grants"] = list(grants)
-    if tag:
-        settings["tags"] = list(tag)
-    if watch:
-        settings["watch"] = True
+    settings |= {"grants": list(grants)} if grants else {}
+    settings |= {"tags": list(tag)} if tag else {}
+    settings |= {"watch": True} if watch else {}
+    given = _settings(metadata or [], option="--metadata")
     with ctx.view() as view:
         places = {place.name for place in view.collections.list()}
         record = view.sources.add(
-            location,
-            connector=connector,
-            name=name,
-            settings=settings,
-            every=every,
-            metadata=_settings(metadata or [], option="--metadata"),
+            location, connector=connector, name=name, settings=settings, every=every, metadata=given
         )
     if refresh:
-        try:
-            return _refresh(ctx, sources=[record.name])
-        except RecollectError:
-            _undo(ctx, record, new_place=record.collection not in places)
-            raise
+        return _read_first(ctx, record, new_place=record.collection not in places)
     if ctx.json:
         ctx.emit({"source": source_json(record)})
     else:
@@ -122,8 +111,17 @@ def _add(
     return 0
 
 
+def _read_first(ctx: CommandContext, record: SourceRecord, *, new_place: bool) -> int:
+    """Read a new source; one that cannot be read is removed, with the collection that was made for it."""
+    try:
+        return _refresh(ctx, sources=[record.name])
+    except RecollectError:
+        _undo(ctx, record, new_place=new_place)
+        raise
+
+
 def _undo(ctx: CommandContext, record: SourceRecord, *, new_place: bool) -> None:
-    """Remove a source that could not be read the first time, and the collection that was made for it."""
+    """Remove a source without documents, and the collection that was made for it."""
     with ctx.view() as view:
         if view.sources.get(record.name).documents:
             return

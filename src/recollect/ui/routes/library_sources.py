@@ -120,7 +120,7 @@ async def _typed(visit: Visit) -> dict[str, str]:
     }
 
 
-def _add(view: View, location: str, settings: dict[str, Any], options: dict[str, str | None]) -> int:
+def _add(view: View, location: str, settings: dict[str, Any], options: dict[str, Any]) -> int:
     record = view.sources.add(location, settings=settings, **options)
     return view.jobs.refresh(record.name).job_id
 
