@@ -15,7 +15,17 @@ from recollect.sources.base import ConnectorSettings, SecretReference
 from recollect.sources.declared import declared_settings
 
 
-class Shelf:
+class _Opened:
+    """What a connector does when it is opened and closed."""
+
+    def __init__(self, settings, surroundings):
+        self.settings, self.surroundings = settings, surroundings
+
+    def close(self):
+        pass
+
+
+class Shelf(_Opened):
     """A connector of another package."""
 
     class Settings(ConnectorSettings):
@@ -27,7 +37,7 @@ class Shelf:
         lit: bool | None = None
 
 
-class Bare:
+class Bare(_Opened):
     """One that declares nothing of its own."""
 
     Settings = ConnectorSettings
