@@ -28,6 +28,22 @@ def sources(rag: RAGPipeline, query: str, **options) -> list[str]:
     return [result.source for result in rag.retrieve(query, RetrievalOptions(**options))]
 
 
+def test_a_passage_is_labelled_by_the_heading_that_answers(pipeline: RAGPipeline):
+    text = (
+        "# Rules\n\n## Benefits\n\n### Annual leave\n\nThirty days.\n\n### Health insurance\n\nThe company pays half.\n"
+    )
+    pipeline.ingest(Document(content=text, source="rules.md", mime_type="text/markdown"))
+    for query, title in (
+        ("how long is annual leave", "Annual leave"),
+        ("who pays health insurance", "Health insurance"),
+    ):
+        (found,) = pipeline.retrieve(query)
+        assert found.content == text.strip()
+        assert found.section == f"Rules > Benefits > {title}"
+        assert "sections" not in found.metadata
+        assert f"Section: Rules > Benefits > {title}" in pipeline.context(query).text
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
 def test_filters_hold_in_every_mode(filled: RAGPipeline, mode: str):
     assert set(sources(filled, "rule applies", mode=mode, top_k=50, department=("hr",))) == {

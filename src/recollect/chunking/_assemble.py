@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from recollect.chunking._tables import Tables, TableSpan
 from recollect.chunking._text import skip_space, trim
 from recollect.model import Chunk
+from recollect.model.chunk import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,17 +50,18 @@ def build_chunks(
         start, end = trim(content, piece.start, piece.end)
         if start >= end or (chunks and end <= chunks[-1].end_offset):
             continue
+        index = sections.index_of_span(start, end)
         chunks.append(
             Chunk(
                 text=content[start:end],
                 position=len(chunks),
                 start_offset=start,
                 end_offset=end,
-                section=sections.path(sections.index_of_span(start, end)),
+                section=sections.path(index),
                 page=document.page_at(start),
                 token_count=ruler.token_count(start, end),
                 parent=piece.parent,
-                metadata={**piece.metadata, **_of_table(tables.containing(start))},
+                metadata={**piece.metadata, **_of_table(tables.containing(start)), **sections.behind(index, end)},
             )
         )
     return chunks
@@ -100,6 +102,12 @@ class Sections:
                 break
             index = self.index_at(start)
         return index
+
+    def behind(self, index: int, end: int) -> dict[str, list[list[object]]]:
+        """Where a span that ends at ``end`` goes on under another heading, and what is above it there."""
+        begun = range(index + 1, bisect_left(self._starts, end))
+        found: list[list[object]] = [[self._starts[one], " > ".join(self.path(one))] for one in begun]
+        return {SECTIONS: found} if found else {}
 
     def path(self, index: int) -> tuple[str, ...]:
         """Titles from the outermost heading to the one with that index; empty for -1."""

@@ -81,7 +81,7 @@ class Cutter:
     def _latest_cut(self, end: int) -> int:
         """Where the last piece begins at the latest: it must not reach its least size by space that is then trimmed."""
         latest = self.ruler.earliest_start(end, self.shortest)
-        while latest > 0 and self.content[latest].isspace():
+        while latest > 0 and self.content[latest : latest + 1].isspace():
             latest -= 1
         return latest
 

@@ -11,6 +11,7 @@ from recollect.model import Heading
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from recollect.chunking._boundaries import Boundaries, SeparatorBoundaries
     from recollect.model import Document
 
 _ATX = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+([^\r\n]*))?(?=\r?$)", re.MULTILINE)
@@ -28,6 +29,22 @@ def headings_of(document: Document, *, expect_markdown: bool) -> Sequence[Headin
     if document.headings or not (expect_markdown or document.mime_type == "text/markdown"):
         return document.headings
     return markdown_headings(document.content)
+
+
+def section_starts(headings: Sequence[Heading], boundaries: Boundaries | SeparatorBoundaries) -> list[int]:
+    """Where the document's sections begin: its headings of the first two levels that it has.
+
+    Headings without text between them stay together, so a section can begin with a deeper one.
+    """
+    levels = sorted({heading.level for heading in headings})[:2]
+    free = set(boundaries.headings)
+    starts: set[int] = set()
+    first = 0
+    for heading in headings:
+        first = heading.start_offset if heading.start_offset in free else first
+        if heading.level in levels:
+            starts.add(first)
+    return sorted(starts)
 
 
 def markdown_headings(content: str) -> tuple[Heading, ...]:

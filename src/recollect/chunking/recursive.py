@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from recollect.chunking._assemble import Piece, build_chunks
 from recollect.chunking._boundaries import find_boundaries, find_separators
 from recollect.chunking._cutting import Cutter
-from recollect.chunking._headings import headings_of
+from recollect.chunking._grouping import units_between
+from recollect.chunking._headings import headings_of, section_starts
 from recollect.chunking._measure import ruler_for
 from recollect.chunking._validate import require_smaller, require_strings, require_unit, require_whole_number
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from recollect.chunking.base import Tokenize, Unit
     from recollect.model import Chunk, Document
 
+# A fragment below this is no chunk of its own where the text beside it has room.
+_SHORTEST: dict[str, int] = {"characters": 40, "tokens": 10}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecursiveChunker:
@@ -25,7 +29,7 @@ class RecursiveChunker:
 
     In this order: before a heading, between paragraphs, lines, sentences, words; anywhere only in a word longer
     than half a chunk. A heading stays with the text below it, and fenced code stays whole where it fits. Small
-    paragraphs are merged up to ``size``.
+    paragraphs are merged up to ``size``, but never across a heading of the first two levels that the document has.
 
     Args:
         size: The most units in a chunk.
@@ -71,6 +75,8 @@ class RecursiveChunker:
         boundaries = (
             find_boundaries(content, headings, document.language) if given is None else find_separators(content, given)
         )
-        cutter = Cutter(content, ruler, boundaries, size=self.size, overlap=self.overlap)
-        pieces = (Piece(*span) for span in cutter.spans(0, len(content)))
+        shortest = min(self.size // 10, _SHORTEST[self.unit]) if given is None else 0
+        cutter = Cutter(content, ruler, boundaries, size=self.size, overlap=self.overlap, shortest=shortest)
+        sections = units_between(content, section_starts(headings, boundaries) if given is None else ())
+        pieces = (Piece(*span) for section in sections for span in cutter.spans(*section))
         return build_chunks(document, pieces, ruler, headings=headings)

@@ -155,8 +155,8 @@ def describe_chunker(chunker: ChunkingStrategy) -> dict[str, str | int | float |
 
 
 def _algorithm_of(chunker: ChunkingStrategy) -> int:
-    """The version of what a chunker does; forced cuts of this strategy have overlapped since the second."""
-    return _ALGORITHM + 1 if isinstance(chunker, RecursiveChunker) and chunker.overlap else _ALGORITHM
+    """The version of what a chunker does; this strategy keeps sections apart since the third."""
+    return _ALGORITHM + 2 if isinstance(chunker, RecursiveChunker) else _ALGORITHM
 
 
 def _class_of(strategy: str) -> type[Chunker]:

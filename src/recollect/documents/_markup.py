@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from recollect.model import Heading
 
@@ -15,7 +17,17 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _SETEXT = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _NO_SETEXT_TEXT = re.compile(r"(?: {4}|\t| {0,3}(?:[-*+>|#]|\d{1,9}[.)]\s|[-=_*]{3,}\s*$))")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
-_ATTRIBUTES = re.compile(r"\s*\{[#.:][^{}]*\}\s*$")
+_ATTRIBUTES = re.compile(r"\s*\{\s*[#.:][^{}]*\}\s*$")
+# What says nothing to readers: the attributes of a heading or a block, and where links lead that name no address.
+_SILENT = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,}).*\n(?:.*\n)*?(?: {0,3}(?P=fence).*|\Z)"
+    r"|^ {0,3}#{1,6}[ \t].*?(?P<attributes>\{[ \t]*[#.:][^{}\n]*\}[ \t]*)$"
+    r"|^(?P<line> {0,3}(?:\{:[^{}\n]*\}|\[(?!\^)[^\[\]\n]{1,200}\]:[ \t]*"
+    r"(?:<[^<>\n]*>|(?:https?:|ftp:|mailto:|[./#])\S*|\S+\.\w{2,5}(?:[?#]\S*)?)"
+    r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?)[ \t]*(?:\n|\Z))",
+    re.MULTILINE,
+)
+_RST_TARGET = re.compile(r"^(?:\.\. _(?:`[^`\n]+`|[^:\n]+):|__)(?:[ \t]+\S+)?[ \t]*(?:\n|\Z)", re.MULTILINE)
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*(?:\s+\"[^\"]*\")?\)|\[[^\[\]]*\])")
 _EMPHASIS = re.compile(r"(?<!\\)(\*{1,3}|(?<!\w)_{1,3}|`+)(\S(?:.*?\S)?)(?<!\\)\1(?!\w)")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -122,6 +134,48 @@ def markdown_headings(text: str) -> list[Heading]:
         elif opening and not (opening[1][0] == "`" and "`" in opening[2]):
             fence = opening[1]
     return headings
+
+
+def without_silent_markdown(text: str) -> str:
+    """A Markdown text without attributes of headings and blocks and without definitions of links, none of them code."""
+    matter = _FRONT_MATTER.match(text)
+    spans = []
+    for found in _SILENT.finditer(text, matter.end() if matter else 0):
+        spans += [found.span(name) for name in ("attributes", "line") if found[name] is not None]
+    return _cut_out(text, spans)[0]
+
+
+def without_silent_rst(text: str, headings: Sequence[Heading]) -> tuple[str, list[Heading]]:
+    """A text in reStructuredText without the lines around its titles and without targets of links; its headings."""
+    spans = [found.span() for found in _RST_TARGET.finditer(text)]
+    for heading in headings:
+        start = heading.start_offset
+        lines = text[start : heading.end_offset].split("\n")
+        if len(lines) == 3:
+            spans.append((start, start + len(lines[0]) + 1))
+        spans.append((heading.end_offset - len(lines[-1]) - 1, heading.end_offset))
+    return _cut_out(text, sorted(spans), headings)
+
+
+def _cut_out(
+    text: str, spans: Sequence[tuple[int, int]], headings: Sequence[Heading] = ()
+) -> tuple[str, list[Heading]]:
+    kept: list[str] = []
+    moved = [[0, 0]]  # from which offset on, by how much
+    done = 0
+    for start, end in spans:
+        kept.append(text[done:start])
+        moved.append([end, moved[-1][1] + end - start])
+        done = end
+    kept.append(text[done:])
+    starts = [start for start, _ in moved]
+
+    def place(offset: int) -> int:
+        return offset - moved[bisect_right(starts, offset) - 1][1]
+
+    return "".join(kept), [
+        replace(one, start_offset=place(one.start_offset), end_offset=place(one.end_offset)) for one in headings
+    ]
 
 
 def _atx(start: int, line: str) -> Heading | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -76,6 +77,10 @@ gradle graphql groovy h hh hpp hrl hs hxx ini ipynb java jl js jsonl jsx kt kts 
 nix pas php pl pm properties proto ps1 pxd py pyi pyx r rb rs sass scala scm scss sh sol sql srt svelte swift tcl tex tf
 toml ts tsx v vb vhd vim vtt vue xml xsl xsd yaml yml zig zsh
 """
+# Lock files and scripts of extensions that can be read; "yarn.lock" has none.
+_GENERATED = re.compile(
+    r"(?:package-lock|npm-shrinkwrap|packages\.lock)\.json|(?:pnpm|conda)-lock\.ya?ml|.*[.-](?:min|bundle)\.(?:[mc]?js|css)"
+)
 _TEXT_NAMES = "authors changelog contributing copying install license licence news notice readme todo"
 _CODE_NAMES = "dockerfile gemfile jenkinsfile justfile makefile procfile rakefile vagrantfile"
 _BY_EXTENSION: dict[str, Format] = {
@@ -154,6 +159,11 @@ def format_of_type(mime_type: str) -> Format | None:
 def is_picture_name(name: str) -> bool:
     """Whether a file name promises a picture whose text can be recognised."""
     return PurePath(name.lower()).suffix[1:] in _PICTURE_NAMES
+
+
+def is_generated_name(name: str) -> bool:
+    """Whether a file of this name is written by a program for programs: a lock file, or a minified script or style."""
+    return bool(_GENERATED.fullmatch(name.lower()))
 
 
 def can_read_name(name: str) -> bool:

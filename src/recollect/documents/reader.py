@@ -18,6 +18,8 @@ from recollect.documents._markup import (
     org_headings,
     org_keywords,
     rst_headings,
+    without_silent_markdown,
+    without_silent_rst,
 )
 from recollect.documents._naming import choose_title
 from recollect.documents._office import parse_office
@@ -414,6 +416,7 @@ def _parse_text(text: str, file_format: Format) -> Parsed:
             matter = front_matter(text)
             stated = _stated(matter)
             author = matter.get("author")
+            text = without_silent_markdown(text)
             return Parsed(
                 content=text,
                 headings=markdown_headings(text) or title_headings(text),
@@ -424,7 +427,8 @@ def _parse_text(text: str, file_format: Format) -> Parsed:
                 permissions=_permissions(front_matter_list(text, "permissions")),
             )
         case "rst":
-            return Parsed(content=text, headings=rst_headings(text))
+            text, headings = without_silent_rst(text, rst_headings(text))
+            return Parsed(content=text, headings=headings)
         case "org":
             words = org_keywords(text)
             author = {"author": words["author"]} if "author" in words else {}

@@ -93,7 +93,7 @@ class _Met:
         uri = root.uri(file.source).removesuffix(".") if file.source == "." else root.uri(file.source)
         if isinstance(file, FoundFile):
             self.uris.add(uri)
-        elif file.kind not in {"ignored", "link_loop"}:
+        elif file.kind not in {"ignored", "link_loop", "generated"}:
             self.uris.add(uri)
             self.closed.add(uri.rstrip("/"))
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from recollect.store.search_rows import LexicalRow
 
 #: Changes whenever the same file would be read, cut or analysed differently by new code.
-PIPELINE_VERSION = 4
+PIPELINE_VERSION = 5
 
 # NUL and lone surrogates, which PostgreSQL's text cannot hold.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")

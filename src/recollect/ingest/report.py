@@ -34,7 +34,7 @@ class IngestReport:
         unchanged: Documents whose bytes and settings are those of their current version.
         removed: Documents closed because their file has disappeared (``sync``).
         failed: Files that could not be ingested; ``errors`` says why. A refresh over a server names the first hundred.
-        skipped: Files left aside as asked: hidden, too large, of no known type.
+        skipped: Files left aside: hidden, too large, of no known type, generated.
         skip_reasons: ``skipped`` by reason.
         too_large: Those that are larger than the limit, with their sizes: the first hundred.
         closed: Pages that were closed, and why: the first hundred.

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from recollect import interruption
-from recollect.documents.formats import can_read_name
+from recollect.documents.formats import can_read_name, is_generated_name
 from recollect.documents.reader import read_bytes
 from recollect.errors import (
     NotFoundError,
@@ -280,6 +280,8 @@ class SourceIngest:
             return "excluded"
         if not can_read_name(PurePosixPath(item.uri).name):
             return "unsupported"
+        if is_generated_name(PurePosixPath(item.uri).name):
+            return "generated"
         if item.size is not None and item.size > self._options.max_file_bytes:
             return "too_large"
         return None

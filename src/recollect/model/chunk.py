@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+#: In a chunk's metadata, where it goes on under further headings: pairs of an offset in the document and the section.
+SECTIONS = "sections"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:

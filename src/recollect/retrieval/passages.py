@@ -40,14 +40,12 @@ class Stretch:
         start_offset: Where the first neighbour begins.
         end_offset: Just behind the last one.
         content: The document's characters between the two.
-        section: The first neighbour's.
         page: The first neighbour's.
     """
 
     start_offset: int
     end_offset: int
     content: str
-    section: str | None = None
     page: int | None = None
 
 
@@ -75,7 +73,7 @@ def merge_adjacent(
     """Make one passage of those that overlap or follow one another in the same version of a document.
 
     Of every passage, merged or not, ``document.content[start_offset:end_offset] == content`` holds if it held of the
-    passages given. A merged one has rank, score, ``chunk_id`` and explanation of its best part, section and page of
+    passages given. A merged one has rank, score, ``chunk_id``, section and explanation of its best part, the page of
     its first, and in ``chunk_ids`` all its parts. Passages whose common characters differ (two versions of a document)
     stay apart, and so do those that would exceed ``max_length``: what stands best is joined first.
 
@@ -125,7 +123,6 @@ def _widened(passage: RetrievedContext, stretch: Stretch | None) -> RetrievedCon
         content=stretch.content,
         start_offset=stretch.start_offset,
         end_offset=stretch.end_offset,
-        section=stretch.section,
         page=stretch.page,
     )
 
@@ -227,7 +224,6 @@ def _joined(parts: Sequence[RetrievedContext], gap_texts: Mapping[Gap, str]) -> 
         content=content,
         start_offset=first.start_offset,
         end_offset=end,
-        section=first.section,
         page=first.page,
         relevance=max((p.relevance for p in parts if p.relevance is not None), default=None),
         chunk_ids=tuple(chunk_ids),

@@ -333,6 +333,7 @@ class Searcher:
                 reader,
                 options,
                 ranked,
+                query=search.query,
                 similarities=found.similarities,
                 relevance=relevance,
                 explain=passage_explainer(found, ranking) if options.explain else None,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.model import CompleteOptions, RetrievedContext, SearchExplain
+from recollect.model.chunk import SECTIONS
 from recollect.model.passage import AlsoIn
 from recollect.retrieval.diversity import collapse_duplicates, mmr
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
@@ -19,19 +21,26 @@ if TYPE_CHECKING:
 Scored = tuple[int, float]
 ExplainChunk = Callable[[int, float], SearchExplain]
 
+_WORD = re.compile(r"\w{3,}")
 # How many times `top_k` chunks are looked at where some of them may be left out.
 _SPARE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of the chunks of a ranking beside their scores, and whether they are read with their outlines."""
+    """What is known of the chunks of a ranking beside their scores, and how they are read.
+
+    Attributes:
+        outlined: With their outlines.
+        words: Beginnings of the query's words, which tell under which heading a chunk answers it.
+    """
 
     similarities: Mapping[int, float]
     relevance: Mapping[int, float]
     models: Mapping[int, str]
     explain: ExplainChunk | None
     outlined: bool
+    words: frozenset[str]
 
 
 class Shaper:
@@ -50,6 +59,7 @@ class Shaper:
         options: CompleteOptions,
         ranking: Sequence[Scored],
         *,
+        query: str,
         similarities: Mapping[int, float],
         relevance: Mapping[int, float],
         explain: ExplainChunk | None,
@@ -61,6 +71,7 @@ class Shaper:
             reader: Reads texts and vectors of what was found.
             options: What was asked for.
             ranking: (chunk_id, score), best first.
+            query: As asked.
             similarities: Cosine similarities, where they are known.
             relevance: Likewise.
             explain: Says how a chunk came to its score; None where nobody asked.
@@ -71,7 +82,7 @@ class Shaper:
         # Passages that are shown as they are read are outlined in the same statement.
         changed = options.mmr_lambda is not None or options.neighbours or options.merge_adjacent
         outlined = options.outline and not changed
-        known = _Known(similarities, relevance, reader.models, explain, outlined=outlined)
+        known = _Known(similarities, relevance, reader.models, explain, outlined=outlined, words=_beginnings(query))
         found = self._fetch(reader, ranking, wanted, known, dropped)
         if collapse:
             distinct = _distinct(found, dropped)
@@ -140,8 +151,7 @@ class Shaper:
     def _widened(self, reader: ChunkReader, found: list[RetrievedContext], neighbours: int) -> list[RetrievedContext]:
         rows = reader.stretches([passage.chunk_id for passage in found], neighbours=neighbours)
         stretches = {
-            chunk_id: Stretch(row.start_offset, row.end_offset, row.content, " > ".join(row.section) or None, row.page)
-            for chunk_id, row in rows.items()
+            chunk_id: Stretch(row.start_offset, row.end_offset, row.content, row.page) for chunk_id, row in rows.items()
         }
         return widen(found, stretches)
 
@@ -194,6 +204,21 @@ def _also_in(copies: Sequence[RetrievedContext]) -> tuple[AlsoIn, ...]:
     return tuple(documents.values())
 
 
+def _beginnings(text: str) -> frozenset[str]:
+    return frozenset(word[:5] for word in _WORD.findall(text.casefold()))
+
+
+def _section(row: PassageRow, words: frozenset[str]) -> str | None:
+    """The headings above the part of a chunk that holds most of the query's words; of equal ones the first."""
+    starts = [(row.start_offset, " > ".join(row.section)), *row.metadata.get(SECTIONS, ())]
+    ends = [*(start for start, _ in starts[1:]), row.end_offset]
+    parts = (
+        (len(words & _beginnings(row.content[start - row.start_offset : end - row.start_offset])), section)
+        for (start, section), end in zip(starts, ends, strict=True)
+    )
+    return max(parts, key=lambda part: part[0])[1] or None
+
+
 def _context(row: PassageRow, rank: int, score: float, known: _Known) -> RetrievedContext:
     measured = row.chunk_id in known.similarities
     return RetrievedContext(
@@ -204,11 +229,11 @@ def _context(row: PassageRow, rank: int, score: float, known: _Known) -> Retriev
         document_id=row.document_id,
         title=row.title,
         source=row.source,
-        section=" > ".join(row.section) or None,
+        section=_section(row, known.words) if SECTIONS in row.metadata else " > ".join(row.section) or None,
         page=row.page,
         start_offset=row.start_offset,
         end_offset=row.end_offset,
-        metadata=row.metadata,
+        metadata={name: value for name, value in row.metadata.items() if name != SECTIONS},
         department=row.department,
         tags=row.tags,
         similarity=known.similarities.get(row.chunk_id),

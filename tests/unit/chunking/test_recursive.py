@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from recollect.chunking._headings import markdown_headings
 from recollect.chunking.recursive import RecursiveChunker
 from recollect.chunking.registry import describe_chunker, make_chunker
 from recollect.errors import UsageError
@@ -40,4 +43,67 @@ def test_separators_that_make_no_sense(separators):
 def test_separators_are_described():
     assert describe_chunker(RecursiveChunker(separators=["|"]))["separators"] == ["|"]
     assert make_chunker("recursive", separators=["|"]) == RecursiveChunker(separators=("|",))
-    assert describe_chunker(RecursiveChunker())["algorithm"] == 1
+    assert describe_chunker(RecursiveChunker())["algorithm"] == 3
+
+
+HANDBOOK = """# Handbook
+
+## Annual leave
+
+Everybody has thirty days of leave.
+
+## Health insurance
+
+The company pays half.
+
+### Dentists
+
+A tenth.
+
+### Glasses
+
+Every second year.
+"""
+
+
+def test_no_chunk_spans_a_heading_of_the_first_two_levels():
+    chunks = RecursiveChunker(size=400).chunk(Document(content=HANDBOOK, mime_type="text/markdown"))
+    assert [chunk.section for chunk in chunks] == [("Handbook", "Annual leave"), ("Handbook", "Health insurance")]
+    assert chunks[0].text.startswith("# Handbook") and chunks[1].text.startswith("## Health insurance")
+    assert chunks[1].metadata["sections"] == [
+        [HANDBOOK.index("### Dentists"), "Handbook > Health insurance > Dentists"],
+        [HANDBOOK.index("### Glasses"), "Handbook > Health insurance > Glasses"],
+    ]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["# A\n", "## B\n", "### C\n", "#### D\n", "Words that say something.\n\n", "No.\n"]),
+        max_size=30,
+    ).map("".join),
+    st.integers(20, 300),
+    st.integers(0, 19),
+)
+def test_whatever_the_headings(text, size, overlap):
+    document = Document(content=text, mime_type="text/markdown")
+    chunks = RecursiveChunker(size=size, overlap=overlap).chunk(document)
+    headings = markdown_headings(text)
+    levels = sorted({heading.level for heading in headings})[:2]
+    for chunk in chunks:
+        assert chunk.end_offset - chunk.start_offset <= size
+        for heading in headings:
+            if heading.level in levels and chunk.start_offset < heading.start_offset < chunk.end_offset:
+                assert not said_between(text, chunk.start_offset, heading.start_offset)
+
+
+def said_between(text: str, start: int, end: int) -> str:
+    headings = markdown_headings(text)
+    inside = {at for one in headings for at in range(one.start_offset, one.end_offset)}
+    return "".join(text[at] for at in range(start, end) if at not in inside).strip()
+
+
+@pytest.mark.parametrize(("unit", "size"), [("characters", 200), ("tokens", 50)])
+def test_no_fragment_is_left_at_the_end(unit, size):
+    text = " ".join(["Words that say something."] * 8) + "\n\nSee also the rest."
+    chunks = RecursiveChunker(size=size, unit=unit).chunk(Document(content=text))
+    assert min(chunk.end_offset - chunk.start_offset for chunk in chunks) >= 40

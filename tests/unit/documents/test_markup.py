@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from recollect.documents import read_bytes
 from recollect.documents._markup import front_matter, markdown_headings, org_headings, rst_headings
 
 
@@ -66,3 +67,49 @@ def test_rst_levels_follow_the_order_of_appearance():
 def test_org():
     text = "#+TITLE: x\n* TODO [#A] Buy *milk* :shop:home:\n** Sub\n#+begin_src org\n* no\n#+end_src\n*bold* text\n"
     assert shape(org_headings(text)) == [(1, "Buy *milk*"), (2, "Sub")]
+
+
+def test_what_says_nothing_to_readers_of_markdown_is_left_out():
+    text = """---
+title: "[a]: https://e.org"
+---
+# Leave { #leave .big }
+
+See [the law][a] and {braces}.
+
+[a]: https://example.org/law "The law"
+[Anna]: Yes
+[^1]: A footnote
+
+## Sick leave {#sick}
+{: .note }
+
+```
+[c]: https://example.org
+# x { #y }
+```
+Last.
+
+[d]: <docs/d.md>"""
+    document = read_bytes(text.encode(), name="leave.md", source="leave.md")
+    gone = [
+        " { #leave .big }",
+        '[a]: https://example.org/law "The law"\n',
+        " {#sick}",
+        "{: .note }\n",
+        "[d]: <docs/d.md>",
+    ]
+    for part in gone:
+        text = text.replace(part, " " if part.startswith(" ") else "")
+    assert document.content.split() == text.split()
+    assert '"[a]: https://e.org"' in document.content and "# x { #y }" in document.content
+    shown = [document.content[one.start_offset : one.end_offset].rstrip() for one in document.headings]
+    assert shown == ["# Leave", "## Sick leave"]
+
+
+def test_what_says_nothing_to_readers_of_restructured_text_is_left_out():
+    text = "=====\nTitle\n=====\n\n.. _part:\n\nPart\n----\n\nWords `it`_ a.\n\n.. _it: https://e.org\n\nSub\n~~~\nEnd."
+    document = read_bytes(text.encode(), name="a.rst", source="a.rst")
+    assert document.content.split("\n") == ["Title", "", "", "Part", "", "Words `it`_ a.", "", "", "Sub", "End."]
+    shown = [(one.level, document.content[one.start_offset : one.end_offset]) for one in document.headings]
+    assert shown == [(1, "Title"), (2, "Part"), (3, "Sub")]

@@ -45,7 +45,7 @@ def test_neighbours_become_one_with_the_blank_lines_between_them():
     assert found.content == TEXT[0:77]
     assert (found.start_offset, found.end_offset) == (0, 77)
     assert (found.rank, found.score, found.chunk_id) == (1, 1.0, 1019)
-    assert (found.section, found.page) == ("section 0", 1)
+    assert (found.section, found.page) == ("section 19", 1)
     assert found.chunk_ids == (1000, 1019, 1053)
 
 
@@ -115,9 +115,9 @@ def test_merging_again_changes_nothing():
 
 
 def test_neighbours_widen_a_passage():
-    stretch = Stretch(0, 51, TEXT[0:51], "Annual leave", 1)
+    stretch = Stretch(0, 51, TEXT[0:51], 1)
     (found,) = widen([passage(19, 29, rank=7)], {1019: stretch})
-    assert (found.content, found.rank, found.section, found.page) == (TEXT[0:51], 7, "Annual leave", 1)
+    assert (found.content, found.rank, found.section, found.page) == (TEXT[0:51], 7, "section 19", 1)
     assert spans([found]) == [(0, 51)]
 
 
