@@ -147,6 +147,18 @@ def test_links_are_not_followed_unless_asked_and_what_came_through_them_stays(ra
     assert "hr/secret.txt" in current(rag)
 
 
+def test_lock_files_and_minified_scripts_are_left_out_of_folders_and_told(rag, docs):
+    fill(
+        docs,
+        {"web/package-lock.json": '{"name": "a"}', "web/app.js": "let a = 1;" * 400, "web/main.js": "let a = 1;\n"},
+    )
+    report = rag.ingest(docs)
+    assert tally(report) == (4, 0, 0, 0, 0)
+    assert report.skip_reasons == {"generated": 2}
+    assert "web/main.js" in current(rag)
+    assert tally(rag.ingest(docs / "web/package-lock.json")) == (1, 0, 0, 0, 0)
+
+
 def test_files_that_explode_cost_an_error_each_and_stop_nothing(dsn, docs, tmp_path):
     bombs = {"a.docx": document(250_000), "b.pdf": pdf_stream(20_000_000), "it/c.docx": document(8_000)}
     for name, data in bombs.items():
