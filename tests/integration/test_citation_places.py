@@ -129,7 +129,7 @@ def test_every_quote_of_the_handbook_names_its_own_section_and_page(handbook):
                 checked[path.suffix] += 1
                 moved += first.page != passage.page
     assert min(checked.values()) > 30, checked
-    assert moved > 50  # what would have been wrong by the passage's beginning
+    assert moved > 20  # what would be wrong by the label of the passage, which keeps within a section
 
 
 # Headings twice, line ends of another system, a comment in code that looks like a heading, what stands before it all.
@@ -187,16 +187,23 @@ def with_model(rag, *sentences):
     return RAGPipeline(rag.config, embedder=rag.embedder, chat_model=ScriptedChatModel(answer))
 
 
-def test_a_model_is_cited_with_the_section_of_what_it_says(pipeline, manual):
-    pipeline.ingest(manual)
+@pytest.fixture
+def uncut(pipeline, manual):
+    """A store that has the manual in one chunk, whatever its sections."""
+    chunking = pipeline.config.chunking.model_copy(update={"strategy": "fixed_size", "size": 2_000, "overlap": 0})
+    with RAGPipeline(pipeline.config.model_copy(update={"chunking": chunking}), embedder=pipeline.embedder) as rag:
+        rag.ingest(manual)
+        yield rag
+
+
+def test_a_model_is_cited_with_the_section_of_what_it_says(uncut):
     for sentence, section in PLACES.items():
-        with with_model(pipeline, sentence) as rag:
+        with with_model(uncut, sentence) as rag:
             assert cited(rag.ask("What about the press?")) == {sentence: section}
 
 
-def test_sentences_of_two_sections_are_not_quoted_as_one(pipeline, manual):
-    pipeline.ingest(manual)
-    with with_model(pipeline, "Change the oil in March.", "Call the guard before night work.") as rag:
+def test_sentences_of_two_sections_are_not_quoted_as_one(uncut):
+    with with_model(uncut, "Change the oil in March.", "Call the guard before night work.") as rag:
         (quote,) = cited(rag.ask("What about the press?"))
     assert quote in PLACES
 
