@@ -322,11 +322,7 @@ class Searcher:
         dropped: dict[str, int] = {}
         relevance, floor = self._relevance(spaces, found, [chunk_id for chunk_id, _ in ranking.ranked])
         ranked = Thresholds.of(options, self._settings).apply(
-            ranking.ranked,
-            similarities=found.similarities,
-            relevance=relevance,
-            floor=floor,
-            dropped=dropped,
+            ranking.ranked, similarities=found.similarities, relevance=relevance, floor=floor, dropped=dropped
         )
         with watch.stage("fetch"):
             results = self._shaper.shape(
