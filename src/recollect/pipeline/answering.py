@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.context import AssembledContext
     from recollect.embedding.base import EmbeddingProvider
+    from recollect.llm.base import ChatModel
     from recollect.model.collection import Collection
     from recollect.model.shown import RefusalReason
     from recollect.pipeline.assembly import Assembly
@@ -119,7 +120,7 @@ def _tell_once(warning: str) -> None:
 
 
 def answer_stream(
-    at: Standpoint, question: str, options: RetrievalOptions, *, model: str | None = None, drafts: bool = False
+    at: Standpoint, question: str, options: RetrievalOptions, *, writer: ChatModel | None, drafts: bool = False
 ) -> Iterator[AskEvent]:
     """What a search finds, the pieces of the answer made of it with their events, and the whole `Answer` at the end.
 
@@ -127,10 +128,9 @@ def answer_stream(
         at: Who asks, and where.
         question: In plain words.
         options: How to search.
-        model: What writes the answer, as ``provider/model``, or ``extractive``; None: as configured.
+        writer: The language model that writes the answer; None: it is extracted.
         drafts: Whether what a model writes comes before it is checked, too (`Draft`).
     """
-    chat_model = at.assembly.chat_model_of(model)
     reply, place = search_with_place(at, question, replace(options, outline=True, relevance_floor=True))
     show("ask", question=question, passages=reply.results, outcome=outcome_of(reply))
     yield reply
@@ -139,7 +139,7 @@ def answer_stream(
         question,
         reply.results,
         embedder=answering_embedder(assembly, place),
-        chat_model=chat_model,
+        chat_model=writer,
         options=replace(answer_options(assembly, place, options, drafts=drafts), wordings=reply.wordings),
     ):
         if isinstance(piece, Answer):

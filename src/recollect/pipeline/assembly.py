@@ -98,7 +98,7 @@ class Assembly:
         self._patterns: QueryPatternTracker | None = None
         self._upkeep: Upkeep | None = None
         self._prompts: dict[Path, PromptTemplate] = {}
-        self._named_chat_models: LRUCache[str, ChatModel | None] = LRUCache(_MODELS)
+        self._named_chat_models: LRUCache[tuple[str | None, float | None], ChatModel | None] = LRUCache(_MODELS)
 
     def renew_in_child(self) -> None:
         """In the child of a fork: everything is made anew when it is needed; what there was is the parent's."""
@@ -283,24 +283,30 @@ class Assembly:
 
         return language_model(self.config, recorder=self.record_request)
 
-    def chat_model_of(self, name: str | None) -> ChatModel | None:
+    def chat_model_of(self, name: str | None, *, temperature: float | None = None) -> ChatModel | None:
         """The language model that writes an answer; None: it is extracted.
 
         Args:
             name: ``provider/model``, or ``extractive``; None: the configured one.
+            temperature: Of the model; None: as configured.
 
         Raises:
-            UsageError: There is no such model, or its package or key is missing.
+            UsageError: There is no such model, its package or key is missing, or its temperature cannot be set.
         """
-        if name is None:
+        if name is None and (temperature is None or self.chat_model is None):
             return self.chat_model
+        if name is None and self._given_chat_model is not None:
+            raise UsageError(f"The model {self._given_chat_model.model_name!r} takes no temperature: leave it out.")
         from recollect.pipeline.models import make_language_model, named_answer_settings
 
         with self._lock:
-            if name not in self._named_chat_models:
-                settings = named_answer_settings(self.config.answer, name)
-                self._named_chat_models[name] = make_language_model(settings, recorder=self.record_request)
-            return self._named_chat_models[name]
+            key = (name, temperature)
+            if key not in self._named_chat_models:
+                settings = self.config.answer if name is None else named_answer_settings(self.config.answer, name)
+                if temperature is not None:
+                    settings = settings.model_copy(update={"temperature": temperature})
+                self._named_chat_models[key] = make_language_model(settings, recorder=self.record_request)
+            return self._named_chat_models[key]
 
     @cached_property
     def reranking_model(self) -> PairScorer | None:

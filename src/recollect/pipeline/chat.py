@@ -38,6 +38,7 @@ class Conversation:
         options: How to search; None: the configured defaults.
         history: What was said before, where the caller keeps the conversation; None: what is remembered of the session.
         model: What writes answers, as ``provider/model``, or ``extractive``; None: as configured.
+        temperature: Of that model; None: as configured.
         instead_of: Where the session's turn stands that the next question replaces, with all that was said behind it;
             they are removed when that question and its answer are remembered.
         drafts: Whether what a language model writes comes before it is checked, too (`Draft`).
@@ -56,6 +57,7 @@ class Conversation:
         options: RetrievalOptions | None = None,
         history: Sequence[Exchange] | None = None,
         model: str | None = None,
+        temperature: float | None = None,
         instead_of: int | None = None,
         drafts: bool = False,
     ) -> None:
@@ -63,6 +65,7 @@ class Conversation:
         self._options = options
         self._session = session
         self._model = model
+        self._temperature = temperature
         self._instead_of = instead_of
         self._drafts = drafts
         self.answers: list[Answer] = []
@@ -93,7 +96,8 @@ class Conversation:
         standing, usage = self._standing(question)
         at = self._view.standpoint
         options = at.answering(self._options)
-        for event in answer_stream(at, standing, options, model=self._model, drafts=self._drafts):
+        writer = at.assembly.chat_model_of(self._model, temperature=self._temperature)
+        for event in answer_stream(at, standing, options, writer=writer, drafts=self._drafts):
             if not isinstance(event, Answer):
                 yield event
                 continue

@@ -201,7 +201,7 @@ class View(Groups):
         """As `ask_stream`, after the `SearchReply`, each sentence with its `Citation`s and `UnsupportedSentence`."""
         from recollect.pipeline.answering import answer_stream
 
-        yield from answer_stream(self._at, question, self._at.answering(options))
+        yield from answer_stream(self._at, question, self._at.answering(options), writer=self._at.assembly.chat_model)
 
     def why_not(self, query: str, document: int | str, options: RetrievalOptions | None = None) -> WhyNot:
         """Where a document stands at every stage of a search, what kept it out, and what to change.

@@ -15,13 +15,16 @@ from pydantic import ConfigDict, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 
 from recollect.answer.follow_up import Exchange
+from recollect.llm.base import ChatMessage
 from recollect.model import Answer, RetrievalOptions, SearchReply
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.server.caller import Caller
 from recollect.server.dependencies import asking
 from recollect.server.openai.citations import without_footnotes
+from recollect.server.openai.cutting import Cut
 from recollect.server.openai.errors import RefusedRequestError
+from recollect.server.openai.helpers import helped, is_helper_prompt
 from recollect.server.openai.model_names import chosen
 from recollect.server.schemas.base import Body, Name
 from recollect.server.schemas.retrieval import SearchOptions
@@ -96,6 +99,21 @@ Messages = Annotated[tuple[Message, ...], Field(max_length=_MOST_MESSAGES)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How a request wants its answer written.
+
+    Attributes:
+        stop: It ends before the first of these.
+        max_tokens: It has so many tokens at most; None: any number.
+        temperature: Of the language model; None: as configured.
+    """
+
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """Something that a client asks.
 
@@ -107,6 +125,9 @@ class Question:
         model: What writes the answer; None: what is configured.
         conversation: What remembers it; None: nothing does.
         footnotes: Whether the text lists what it cites.
+        manner: How the answer is to be written.
+        cut: Ends it.
+        prompt: The messages, where a chat program orders something to be made of them (`helpers`); None: it asks.
     """
 
     text: str
@@ -116,15 +137,28 @@ class Question:
     model: str | None
     conversation: str | None
     footnotes: bool
+    manner: Manner
+    cut: Cut
+    prompt: tuple[ChatMessage, ...] | None
 
     def answered(self) -> Iterator[AskEvent]:
-        """What `Conversation.ask` gives; looks at the database."""
+        """What `Conversation.ask` gives, up to where the request wants it to end; looks at the database."""
+        return self.cut.applied(self._events())
+
+    def _events(self) -> Iterator[AskEvent]:
+        if self.prompt is not None:
+            at = self.view.standpoint
+            model = at.assembly.chat_model_of(self.model, temperature=self.manner.temperature)
+            return helped(
+                self.prompt, model, collection=", ".join(at.names) or at.collection, max_tokens=self.manner.max_tokens
+            )
         conversation = Conversation(
             self.view,
             session=self.conversation,
             options=self.options,
             history=self.history or (None if self.conversation else ()),
             model=self.model,
+            temperature=self.manner.temperature,
         )
         return conversation.ask(self.text)
 
@@ -151,6 +185,7 @@ async def question_of(
     extension: Extension | None,
     *,
     param: str,
+    manner: Manner,
 ) -> Question:
     """What a client asks.
 
@@ -162,6 +197,7 @@ async def question_of(
             are written is for whoever runs the server.
         extension: What OpenAI's API has no words for.
         param: What the request calls the messages.
+        manner: How the answer is to be written.
 
     Raises:
         RefusedRequestError: There is no such model, or no question.
@@ -184,6 +220,9 @@ async def question_of(
             model=choice.model,
             conversation=given.conversation,
             footnotes=view.config.server.footnotes if given.footnotes is None else given.footnotes,
+            manner=manner,
+            cut=Cut(stop=manner.stop, max_tokens=manner.max_tokens, count=view.standpoint.assembly.count_tokens),
+            prompt=_as_prompt(messages, param) if is_helper_prompt(text) else None,
         )
 
     return await run_in_threadpool(seen)
@@ -219,6 +258,15 @@ def _conversation(messages: Sequence[Message], param: str) -> tuple[str, tuple[E
         if role == "user"
     ]
     return turns[-1][1], tuple(exchanges)
+
+
+def _as_prompt(messages: Sequence[Message], param: str) -> tuple[ChatMessage, ...]:
+    """The messages as a language model takes them."""
+    return tuple(
+        ChatMessage("system" if one.role == "developer" else one.role, said)
+        for number, one in enumerate(messages)
+        if one.role in {"system", "developer", "user", "assistant"} and (said := one.said(f"{param}.{number}.content"))
+    )
 
 
 async def primed_events(question: Question, service: Service) -> AsyncGenerator[AskEvent]:

@@ -21,6 +21,7 @@ from recollect.server.leaving import while_connected
 from recollect.server.openai.asking import (
     Asker,
     Extension,
+    Manner,
     Messages,
     Question,
     answer_of,
@@ -29,7 +30,7 @@ from recollect.server.openai.asking import (
 )
 from recollect.server.openai.citations import ChatAnnotationJson, chat_annotations, footnotes
 from recollect.server.openai.errors import RefusedRequestError, error_json, resource
-from recollect.server.openai.parameters import Ignored, require_text, require_unforced
+from recollect.server.openai.parameters import Ignored, MostTokens, Stop, Temperature, require_text, require_unforced
 from recollect.server.schemas.base import Body, Name
 from recollect.server.sse import documented_events, frame_stream
 
@@ -62,13 +63,15 @@ class ChatCompletionBody(Body):
     logprobs: bool | None = None
     modalities: tuple[str, ...] | None = None
     web_search_options: dict[str, Any] | None = None
+    max_completion_tokens: MostTokens = None
+    max_tokens: MostTokens = None
+    stop: Stop = None
+    temperature: Temperature = None
 
     audio: Ignored = None
     frequency_penalty: Ignored = None
     functions: Ignored = None
     logit_bias: Ignored = None
-    max_completion_tokens: Ignored = None
-    max_tokens: Ignored = None
     metadata: Ignored = None
     moderation: Ignored = None
     parallel_tool_calls: Ignored = None
@@ -81,14 +84,19 @@ class ChatCompletionBody(Body):
     safety_identifier: Ignored = None
     seed: Ignored = None
     service_tier: Ignored = None
-    stop: Ignored = None
     store: Ignored = None
-    temperature: Ignored = None
     tools: Ignored = None
     top_logprobs: Ignored = None
     top_p: Ignored = None
     user: Ignored = None
     verbosity: Ignored = None
+
+    @property
+    def manner(self) -> Manner:
+        """How the answer is to be written."""
+        stop = (self.stop,) if isinstance(self.stop, str) else self.stop or ()
+        most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        return Manner(stop=stop, max_tokens=most, temperature=self.temperature)
 
     def require_possible(self) -> None:
         """Refuse what would be answered otherwise than it is asked.
@@ -131,7 +139,7 @@ class ChoiceJson(TypedDict):
 
     index: int
     message: ChatMessageJson
-    finish_reason: Literal["stop"]
+    finish_reason: Literal["stop", "length"]
     logprobs: None
 
 
@@ -177,7 +185,9 @@ async def chat_completions(
     `recollect.conversation` says where.
     """
     body.require_possible()
-    question = await question_of(caller, service, body.model, body.messages, body.recollect, param="messages")
+    question = await question_of(
+        caller, service, body.model, body.messages, body.recollect, param="messages", manner=body.manner
+    )
     head = _Head(body.model)
     if body.stream:
         events = await primed_events(question, service)
@@ -209,7 +219,7 @@ def _completion(answer: Answer, question: Question, head: _Head, request: Reques
         "object": "chat.completion",
         "created": head.created,
         "model": head.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "choices": [{"index": 0, "message": message, "finish_reason": question.cut.reason, "logprobs": None}],
         "usage": _usage(answer.usage),
         "generated_by": answer.model,
         "recollect": answer_json(answer),
@@ -236,7 +246,7 @@ async def _frames(
                         yield chunk({"content": footnotes(piece)})
                     if piece.citations:
                         yield chunk({"annotations": chat_annotations(piece, request)})
-                    yield chunk({}, finish="stop", generated_by=piece.model, recollect=answer_json(piece))
+                    yield chunk({}, finish=question.cut.reason, generated_by=piece.model, recollect=answer_json(piece))
                     if with_usage:
                         yield _frame({**_chunk_head(head), "choices": [], "usage": _usage(piece.usage)})
             yield _DONE

@@ -8,6 +8,15 @@ from pydantic import Field
 
 from recollect.server.openai.errors import RefusedRequestError
 
+#: How much chance a language model gives its answer; where none writes, there is none.
+Temperature = Annotated[float | None, Field(ge=0, le=2)]
+#: The answer ends there at the latest.
+MostTokens = Annotated[int | None, Field(ge=1)]
+
+_StopText = Annotated[str, Field(min_length=1, max_length=1_000)]
+#: The answer ends before the first of these.
+Stop = _StopText | Annotated[tuple[_StopText, ...], Field(max_length=16)] | None
+
 #: Taken and not looked at: how answers are written is for whoever runs the server.
 Ignored = Annotated[Any, Field(description="Taken and not looked at.")]
 

@@ -24,6 +24,7 @@ from recollect.server.leaving import while_connected
 from recollect.server.openai.asking import (
     Asker,
     Extension,
+    Manner,
     Message,
     Part,
     Question,
@@ -35,7 +36,7 @@ from recollect.server.openai.citations import file_annotations, footnotes
 from recollect.server.openai.errors import RefusedRequestError, error_json, resource
 from recollect.server.openai.file_ids import Made, made_from
 from recollect.server.openai.file_searches import FileSearchTool, read_filters, result_json, vector_store
-from recollect.server.openai.parameters import Ignored, require_text, require_unforced
+from recollect.server.openai.parameters import Ignored, MostTokens, Temperature, require_text, require_unforced
 from recollect.server.schemas.base import Body, Name
 from recollect.server.service import Service
 from recollect.server.sse import documented_events, frame_stream
@@ -88,13 +89,14 @@ class ResponsesBody(Body):
     prompt: dict[str, Any] | None = None
     top_logprobs: int | None = None
     metadata: dict[str, str] | None = None
+    max_output_tokens: MostTokens = None
+    temperature: Temperature = None
 
     access_programs: Ignored = None
     background_options: Ignored = None
     context_management: Ignored = None
     image: Ignored = None
     instructions: Ignored = None
-    max_output_tokens: Ignored = None
     max_tool_calls: Ignored = None
     moderation: Ignored = None
     parallel_tool_calls: Ignored = None
@@ -106,7 +108,6 @@ class ResponsesBody(Body):
     service_tier: Ignored = None
     store: Ignored = None
     stream_options: Ignored = None
-    temperature: Ignored = None
     top_p: Ignored = None
     truncation: Ignored = None
     user: Ignored = None
@@ -170,9 +171,9 @@ class ResponseJson(TypedDict):
     object: Literal["response"]
     created_at: int
     completed_at: int | None
-    status: Literal["in_progress", "completed", "failed"]
+    status: Literal["in_progress", "completed", "incomplete", "failed"]
     error: dict[str, Any] | None
-    incomplete_details: None
+    incomplete_details: dict[str, str] | None
     instructions: None
     metadata: dict[str, str]
     model: str
@@ -181,7 +182,7 @@ class ResponseJson(TypedDict):
     previous_response_id: None
     conversation: dict[str, str] | None
     store: bool
-    temperature: None
+    temperature: float | None
     text: dict[str, Any]
     tool_choice: str
     tools: list[dict[str, Any]]
@@ -220,7 +221,10 @@ async def responses(
 
 
 async def _question(body: ResponsesBody, caller: Caller, service: Service) -> Question:
-    question = await question_of(caller, service, body.model, body.messages(), body.extension(), param="input")
+    manner = Manner(max_tokens=body.max_output_tokens, temperature=body.temperature)
+    question = await question_of(
+        caller, service, body.model, body.messages(), body.extension(), param="input", manner=manner
+    )
     tool = body.search()
     if tool is None:
         return question
@@ -311,7 +315,9 @@ class _Reply:
     def json(self) -> ResponseJson:
         """The response as it is by now."""
         answer = self._answer
-        status: Literal["in_progress", "completed", "failed"] = "in_progress" if answer is None else "completed"
+        cut_short = answer is not None and self.question.cut.reason == "length"
+        status: Literal["in_progress", "completed", "incomplete"] = "in_progress" if answer is None else "completed"
+        status = "incomplete" if cut_short else status
         conversation = self.question.conversation
         return {
             "id": self._id,
@@ -320,7 +326,7 @@ class _Reply:
             "completed_at": None if answer is None else int(time.time()),
             "status": status if self._error is None else "failed",
             "error": self._error,
-            "incomplete_details": None,
+            "incomplete_details": {"reason": "max_output_tokens"} if cut_short else None,
             "instructions": None,
             "metadata": dict(self._body.metadata or {}),
             "model": self._body.model,
@@ -329,7 +335,7 @@ class _Reply:
             "previous_response_id": None,
             "conversation": None if conversation is None else {"id": conversation},
             "store": False,
-            "temperature": None,
+            "temperature": self._body.temperature,
             "text": {"format": {"type": "text"}},
             "tool_choice": "auto",
             "tools": [one for one in self._body.tools or () if one.get("type") == "file_search"],
@@ -393,7 +399,8 @@ def _of_answer(answer: Answer, reply: _Reply) -> Iterator[bytes]:
     yield reply.event("response.output_text.done", **_place(reply), text=part["text"], logprobs=[])
     yield reply.event("response.content_part.done", **_place(reply), part=part)
     yield reply.event("response.output_item.done", output_index=1, item=reply.message)
-    yield reply.event("response.completed", response=reply.json())
+    response = reply.json()
+    yield reply.event(f"response.{response['status']}", response=response)
 
 
 def _delta(reply: _Reply, text: str) -> bytes:

@@ -206,14 +206,97 @@ def test_what_says_nothing_here_is_not_looked_at(client):
             {"role": "developer", "content": "Be brief."},
             {"role": "user", "content": [{"type": "text", "text": ASKED}], "name": "ada"},
         ],
-        temperature=1.5,
-        max_tokens=1,
         seed=7,
-        stop=["thirty"],
         tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}],
         response_format={"type": "text"},
     )
     assert "thirty days" in reply.choices[0].message.content
+
+
+@pytest.mark.parametrize("model", ["default", "default@extractive"])
+@pytest.mark.parametrize("given", [{"stop": "thirty"}, {"stop": ["no such", "annual"]}, {"max_tokens": 3}])
+def test_an_answer_ends_where_it_is_to_end(shelf, client, model, given):
+    shelf.reply = lambda _: "Employees have thirty days of annual leave [1]. Leave is asked for two weeks ahead [1]."
+    asked = {"model": model, "messages": said(ASKED), "extra_body": {"recollect": {"footnotes": False}}}
+    whole = client.chat.completions.create(**asked).choices[0].message.content
+    choice = client.chat.completions.create(**asked, **given).choices[0]
+    short = choice.message.content
+    assert whole.startswith(short) and 0 < len(short) < len(whole)
+    assert "thirty" not in short or given["stop"] != "thirty"
+    assert choice.finish_reason == ("length" if "max_tokens" in given else "stop")
+    assert choice.message.annotations == []
+    chunks = [chunk.choices[0] for chunk in client.chat.completions.create(**asked, **given, stream=True)]
+    assert "".join(chunk.delta.content or "" for chunk in chunks) == short
+    assert chunks[-1].finish_reason == choice.finish_reason
+
+
+def test_a_temperature_is_honoured_or_refused(client):
+    quoted = client.chat.completions.create(model="default@extractive", messages=said(ASKED), temperature=0.3)
+    assert "thirty days" in quoted.choices[0].message.content
+    with pytest.raises(openai.BadRequestError, match="takes no temperature"):
+        client.chat.completions.create(model="default", messages=said(ASKED), temperature=0.3)
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(model="default@extractive", messages=said(ASKED), temperature=3)
+
+
+TOLD = f"USER: {ASKED}\nASSISTANT: Thirty days."
+OPEN_WEBUI = (
+    "### Task:\n{order}\n### Output:\nJSON format: {form}\n### Chat History:\n<chat_history>\n"
+    + TOLD
+    + "\n</chat_history>"
+)
+HELPERS = [
+    (
+        OPEN_WEBUI.format(
+            order="Generate a concise, 3-5 word title with an emoji summarizing the chat history.",
+            form='{ "title": "your concise title here" }',
+        ),
+        '{"title": "How many days of annual leave"}',
+    ),
+    (
+        OPEN_WEBUI.format(
+            order="Generate 1-3 broad tags categorizing the main themes of the chat history.",
+            form='{ "tags": ["tag1", "tag2", "tag3"] }',
+        ),
+        '{"tags": []}',
+    ),
+    (
+        OPEN_WEBUI.format(
+            order="Suggest 3-5 relevant follow-up questions or prompts that the user might naturally ask next.",
+            form='{ "follow_ups": ["Question 1?", "Question 2?"] }',
+        ),
+        '{"follow_ups": []}',
+    ),
+    (
+        "Provide a concise, 5-word-or-less title for the conversation, using title case conventions. Only return the "
+        f"title itself.\n\nConversation:\nUser: {ASKED}\nAI: Thirty days.",
+        "How many days of annual leave",
+    ),
+]
+
+
+@pytest.mark.parametrize(("prompt", "without_model"), HELPERS)
+def test_what_chat_programs_ask_by_themselves_is_not_searched_for(shelf, client, prompt, without_model):
+    quoted = client.chat.completions.create(model="recollect@extractive", messages=said(prompt)).choices[0].message
+    assert (quoted.content, quoted.annotations) == (without_model, [])
+    shelf.reply = lambda _: "A Title"
+    written = client.chat.completions.create(model="recollect", messages=said(prompt))
+    assert (written.choices[0].message.content, written.generated_by) == ("A Title", "scripted")
+    ((asked,),) = shelf.model.calls
+    assert (asked.role, asked.content) == ("user", prompt)
+    chunks = client.chat.completions.create(model="recollect", messages=said(prompt), stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "A Title"
+    assert client.responses.create(model="recollect@extractive", input=prompt).output_text == without_model
+
+
+@pytest.mark.parametrize(
+    "question", ["Generate a summary of the leave policy.", "What is the title of the conversation guide?", TOLD, ASKED]
+)
+def test_questions_about_documents_are_searched_for(client, question):
+    found = client.responses.create(
+        model="default@extractive", input=question, include=["file_search_call.results"]
+    ).output[0]
+    assert found.results
 
 
 def test_many_streams_at_the_same_time(shelf):
