@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         SearchReply,
     )
     from recollect.model.memory import RecallOptions, Turn
+    from recollect.model.remote import Remote
     from recollect.pipeline import RAGPipeline, View
     from recollect.pipeline.asynchronous import AsyncRAGPipeline, AsyncView
     from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever
@@ -58,6 +59,7 @@ __all__ = [
     "RAGTool",
     "RecallOptions",
     "RecollectError",
+    "Remote",
     "RetrievalOptions",
     "RetrievedContext",
     "SearchReply",
@@ -90,6 +92,7 @@ __getattr__, __dir__ = _imported_on_use(
             "SearchReply",
         ),
         "recollect.model.memory": ("RecallOptions", "Turn"),
+        "recollect.model.remote": ("Remote",),
         "recollect.pipeline": ("RAGPipeline", "View"),
         "recollect.pipeline.asynchronous": ("AsyncRAGPipeline", "AsyncView"),
         "recollect.pipeline.hybrid": ("ContextAssembler", "HybridRetriever"),

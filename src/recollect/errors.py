@@ -6,6 +6,7 @@
     ├── UsageError            the caller must change something
     │   ├── OutOfBoundsError            a number or text is too small, too large or too long
     │   ├── IdempotencyKeyReusedError   something else was asked with it
+    │   ├── PluginError             a chunker, reranker, … of the caller's own failed
     │   └── ConfigurationError
     ├── NotFoundError         a collection, document or file that does not exist
     │   └── SessionExpiredError     a session whose time is over
@@ -76,6 +77,10 @@ class PersonalDataError(UsageError):
 
 class ConfigurationError(UsageError):
     """A setting is unknown or invalid."""
+
+
+class PluginError(UsageError):
+    """A chunker, reranker, retriever or connector that is not recollect's own failed, or gave what makes no sense."""
 
 
 class IdempotencyKeyReusedError(UsageError):

@@ -36,7 +36,9 @@ def test_the_readmes_python_runs(recollect_with_model):
     assert "1 leeds.txt 0 35 The office in Leeds closes at 6 pm." in done.stdout
 
 
-@pytest.mark.parametrize("page", ["access", "agents", "async", "memory", "providers", "sessions", "sources", "web"])
+@pytest.mark.parametrize(
+    "page", ["access", "agents", "async", "memory", "plugins", "providers", "sessions", "sources", "web"]
+)
 def test_the_python_of_a_page_runs(recollect, page: str):
     code = "\n".join(blocks(f"docs/how-to/{page}.md", "python"))
     done = subprocess.run(

@@ -377,6 +377,7 @@ def _citation(marker: int, region: Region, start: int, end: int) -> Citation:
         department=passage.department,
         notes=passage.notes,
         collection=passage.collection,
+        server=passage.server,
     )
 
 

@@ -203,6 +203,7 @@ class WrittenAnswer:
             department=passage.department,
             notes=passage.notes,
             collection=passage.collection,
+            server=passage.server,
             support=round(min((one.score for one in supports), default=0.0), 3),
         )
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, TypeAlias
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.chunking.fixed_size import FixedSizeChunker
 from recollect.chunking.hierarchical import HierarchicalChunker
 from recollect.chunking.markdown import MarkdownChunker
 from recollect.chunking.paragraph import ParagraphChunker
+from recollect.chunking.plugged import PluggedChunker
 from recollect.chunking.recursive import RecursiveChunker
 from recollect.chunking.semantic import SemanticChunker
 from recollect.chunking.sliding_window import SlidingWindowChunker
 from recollect.errors import UsageError
 from recollect.familiar_names import meant_argument
+from recollect.plugins import Plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from recollect.chunking.base import ChunkingStrategy, NeighbourSimilarity, Tokenize
 
@@ -41,30 +44,39 @@ _STRATEGIES: dict[str, type[Chunker]] = {
     "semantic": SemanticChunker,
     "sliding_window": SlidingWindowChunker,
 }
+#: Other packages add strategies by entry points of its group: a name, and a class whose arguments are the parameters.
+CHUNKERS = Plugins(kind="chunking strategy", group="recollect.chunkers", own=_STRATEGIES, methods=("chunk",))
+
 _SIZE_NAMES = ("size", "window_size", "max_size", "max_tokens")
 # The default of sliding_window's window_size, for an overlap that is given without a size.
 _SLIDING_WINDOW = 500
+_NAMED = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _CALLABLES = frozenset({"similarity", "tokenize"})
 # Raised whenever the same parameters cut the same text differently, so that stored documents are chunked again.
 _ALGORITHM = 1
 
 
-def strategy_names() -> tuple[str, ...]:
+def strategy_names(chunkers: Plugins = CHUNKERS) -> tuple[str, ...]:
     """The names that ``make_chunker`` knows, in alphabetical order."""
-    return tuple(_STRATEGIES)
+    return tuple(chunkers.names())
 
 
-def parameter_names(strategy: str) -> tuple[str, ...]:
+def parameter_names(strategy: str, chunkers: Plugins = CHUNKERS) -> tuple[str, ...]:
     """The parameters of a strategy that a setting can hold, in the order of its constructor.
 
     Raises:
         UsageError: There is no such strategy.
     """
-    return tuple(field.name for field in fields(_class_of(strategy)) if field.name not in _CALLABLES)
+    return tuple(name for name in _arguments(chunkers.find(strategy)) if name not in _CALLABLES)
 
 
 def size_parameters(
-    strategy: str, *, size: int | None = None, overlap: int | None = None, window_size: int | None = None
+    strategy: str,
+    *,
+    size: int | None = None,
+    overlap: int | None = None,
+    window_size: int | None = None,
+    chunkers: Plugins = CHUNKERS,
 ) -> dict[str, int]:
     """What a strategy calls the size of its chunks and what neighbouring ones have in common.
 
@@ -73,14 +85,18 @@ def size_parameters(
         size: Of the longest chunk, in the strategy's unit; None: not said.
         overlap: Of neighbouring chunks; None: not said.
         window_size: Of the window that an overlap without a size is of, where windows slide; None: the default.
+        chunkers: The strategies.
 
     Raises:
-        UsageError: There is no such strategy, or its chunks have nothing in common.
+        UsageError: There is no such strategy, or its chunks have no size or nothing in common.
     """
-    known = parameter_names(strategy)
+    known = parameter_names(strategy, chunkers)
     values: dict[str, int] = {}
     if size is not None:
-        values[next(name for name in _SIZE_NAMES if name in known)] = size
+        named = next((name for name in _SIZE_NAMES if name in known), None)
+        if named is None:
+            raise UsageError(f"{strategy} chunking has no size: leave it out.")
+        values[named] = size
     if overlap is not None:
         if "stride" in known:
             values["stride"] = (size or window_size or _SLIDING_WINDOW) - overlap
@@ -96,6 +112,7 @@ def make_chunker(
     *,
     tokenize: Tokenize | None = None,
     similarity: NeighbourSimilarity | None = None,
+    chunkers: Plugins = CHUNKERS,
     **parameters: object,
 ) -> ChunkingStrategy:
     """Build a chunker from its name and parameters.
@@ -104,26 +121,30 @@ def make_chunker(
         strategy: One of ``strategy_names()``.
         tokenize: Finds tokens, for every strategy; None: words, punctuation marks and single CJK characters.
         similarity: Compares neighbouring sentences, for ``semantic``; the others do without.
+        chunkers: The strategies.
         parameters: The strategy's own; what is left out has its default.
 
     Raises:
         UsageError: The strategy or a parameter is unknown, or a value is not allowed.
+        PluginError: The strategy is another package's, and cannot be made.
 
     Example:
         >>> make_chunker("recursive", size=400, overlap=50).overlap
         50
     """
-    build: Callable[..., Chunker] = _class_of(strategy)
-    allowed = parameter_names(strategy)
+    part = chunkers.find(strategy)
+    known = _arguments(part)
+    allowed = [name for name in known if name not in _CALLABLES]
     unknown = sorted(set(parameters) - set(allowed))
     if unknown:
         raise UsageError(
-            f"{strategy} chunking has no parameter {', '.join(map(repr, unknown))}; it has {', '.join(allowed)}."
-            f"{meant_argument(unknown[0], allowed)}"
+            f"{strategy} chunking has no parameter {', '.join(map(repr, unknown))}; it has "
+            f"{', '.join(allowed) or 'none'}.{meant_argument(unknown[0], allowed)}"
         )
     given = {"tokenize": tokenize, "similarity": similarity, **parameters}
-    known = {field.name for field in fields(_class_of(strategy))}
-    return build(**{name: value for name, value in given.items() if name in known})
+    arguments = {name: value for name, value in given.items() if name in known}
+    made: ChunkingStrategy = chunkers.made(strategy, **arguments)
+    return made if chunkers.is_own(strategy) else PluggedChunker(strategy, made, {**known, **arguments})
 
 
 def describe_chunker(chunker: ChunkingStrategy) -> dict[str, str | int | float | bool | Sequence[str] | None]:
@@ -141,17 +162,20 @@ def describe_chunker(chunker: ChunkingStrategy) -> dict[str, str | int | float |
     Raises:
         UsageError: The chunker is none of recollect's.
     """
+    if isinstance(chunker, PluggedChunker):
+        return {"strategy": chunker.name, "algorithm": _ALGORITHM, **_described(chunker.parameters)}
     for name, class_ in _STRATEGIES.items():
         if isinstance(chunker, class_):
             values = {field.name: getattr(chunker, field.name) for field in fields(class_)}
-            if values.get("separators") is not None:
-                values["separators"] = list(values["separators"])
-            described = {
-                key: _name_of(value) if key in _CALLABLES and value is not None else value
-                for key, value in values.items()
-            }
-            return {"strategy": name, "algorithm": _algorithm_of(chunker), **described}
+            return {"strategy": name, "algorithm": _algorithm_of(chunker), **_described(values)}
     raise UsageError(f"{type(chunker).__qualname__} is not one of the strategies {', '.join(_STRATEGIES)}")
+
+
+def _described(values: Mapping[str, Any]) -> dict[str, Any]:
+    described = {
+        key: _name_of(value) if key in _CALLABLES and value is not None else value for key, value in values.items()
+    }
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in described.items()}
 
 
 def _algorithm_of(chunker: ChunkingStrategy) -> int:
@@ -159,10 +183,12 @@ def _algorithm_of(chunker: ChunkingStrategy) -> int:
     return _ALGORITHM + 2 if isinstance(chunker, RecursiveChunker) else _ALGORITHM
 
 
-def _class_of(strategy: str) -> type[Chunker]:
-    if strategy not in _STRATEGIES:
-        raise UsageError(f"unknown chunking strategy {strategy!r}; choose one of {', '.join(_STRATEGIES)}")
-    return _STRATEGIES[strategy]
+def _arguments(part: object) -> dict[str, Any]:
+    """What a strategy is made with, with the defaults; an object is made already."""
+    if not isinstance(part, type):
+        return {}
+    named = (one for one in signature(part).parameters.values() if one.kind in _NAMED)
+    return {one.name: None if one.default is Parameter.empty else one.default for one in named}
 
 
 def _name_of(function: object) -> str:

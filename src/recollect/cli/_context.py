@@ -63,6 +63,6 @@ def show_context(
         ctx.out.out(shown, highlight=False)
     count = len(context.blocks)
     omitted = f", {context.omitted:,} more found no room" if context.omitted else ""
-    for warning in warnings:
+    for warning in [*context.warnings, *warnings]:
         ctx.note(warning)
     ctx.note(f"{count:,} passage{'' if count == 1 else 's'}, {context.token_count:,} tokens{omitted}")

@@ -58,7 +58,12 @@ class SearchOptions:
     """How a command searches."""
 
     mode: Annotated[
-        Mode | None, typer.Option(help="Words and meaning, meaning only, or words only.", rich_help_panel=_SEARCH_PANEL)
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help="Words and meaning (hybrid), meaning only (dense), words only (lexical), or a retriever of your own.",
+            rich_help_panel=_SEARCH_PANEL,
+        ),
     ] = None
     top_k: Annotated[
         int | None, typer.Option("--top-k", "-k", help="Passages to find, 1 to 1,000.", rich_help_panel=_SEARCH_PANEL)
@@ -89,7 +94,7 @@ class SearchOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Reranker: consensus, bm25, best_sentence, late_interaction, cross_encoder, or none.",
+            help="Reranker: consensus, bm25, best_sentence, late_interaction, cross_encoder, none, or one of your own.",
             rich_help_panel=_RESULT_PANEL,
         ),
     ] = None
@@ -169,10 +174,10 @@ class SearchOptions:
         from recollect.model import RetrievalOptions
 
         configured = config.retrieval
-        self._require_effect(Mode(self.mode or configured.mode), Fusion(self.fusion or configured.fusion))
+        self._require_effect(self.mode or configured.mode, Fusion(self.fusion or configured.fusion))
         return RetrievalOptions(
             top_k=self.top_k,
-            mode=self.mode.value if self.mode else None,
+            mode=self.mode or None,
             fusion=self.fusion.value if self.fusion else None,
             dense_weight=self.dense_weight,
             rrf_k=self.rrf_k,
@@ -195,13 +200,9 @@ class SearchOptions:
             merge_adjacent=self.merge,
         )
 
-    def _require_effect(self, mode: Mode, fusion: Fusion) -> None:
-        """Refuses a reranker that is none, and what another option leaves without effect."""
-        from recollect.retrieval.rerank.registry import DEFAULTS
-
-        if self.rerank not in {None, "none", *DEFAULTS}:
-            raise UsageError(f"--rerank takes {', '.join(DEFAULTS)} or none, not {self.rerank!r}.")
-        if mode is not Mode.HYBRID:
+    def _require_effect(self, mode: str, fusion: Fusion) -> None:
+        """Refuses what another option leaves without effect."""
+        if mode != Mode.HYBRID:
             for name, value in (("fusion", self.fusion), ("dense-weight", self.dense_weight), ("rrf-k", self.rrf_k)):
                 if value is not None:
                     raise UsageError(
@@ -211,7 +212,7 @@ class SearchOptions:
             raise UsageError("--rrf-k is the constant of reciprocal rank fusion: give --fusion rrf with it.")
         if self.rerank_candidates is None:
             return
-        if self.rerank == "none" or (self.rerank is None and mode is not Mode.HYBRID):
+        if self.rerank == "none" or (self.rerank is None and mode != Mode.HYBRID):
             raise UsageError("--rerank-candidates are what a reranker sees, and there is none: name one with --rerank.")
 
 
@@ -229,7 +230,8 @@ class ChunkingOptions:
         str | None,
         typer.Option(
             metavar="STRATEGY",
-            help="fixed_size, hierarchical, markdown, paragraph, recursive, semantic or sliding_window.",
+            help="fixed_size, hierarchical, markdown, paragraph, recursive, semantic, sliding_window, or one of your "
+            "own.",
             rich_help_panel=_CHUNKING_PANEL,
         ),
     ] = None
@@ -260,10 +262,13 @@ class ChunkingOptions:
         Raises:
             UsageError: The strategy is unknown, or has no such parameter.
         """
-        from recollect.chunking.registry import parameter_names, size_parameters
+        from recollect.chunking.registry import CHUNKERS, parameter_names, size_parameters
 
-        known = parameter_names(strategy)
         values = key_values(self.chunking_option or (), option="--chunking-option")
+        if self.chunk_size is None and self.chunk_overlap is None and not CHUNKERS.has(strategy):
+            # A server may have one that is unknown here; who makes the collection refuses it otherwise.
+            return values
+        known = parameter_names(strategy)
         unknown = sorted(set(values) - set(known))
         if unknown:
             raise UsageError(f"{strategy} chunking has no parameter {unknown[0]!r}; it has {', '.join(known)}.")

@@ -83,7 +83,7 @@ def _ask(
             answer = _streamed(ctx, view, question, options, at_once=stream)
             show_answer(ctx, answer, told=stream and not ctx.out.is_terminal)
             mention_models_once(ctx)
-            for warning in vain(view, options) if answer.refused else []:
+            for warning in [*answer.warnings, *(vain(view, options) if answer.refused else [])]:
                 ctx.note(warning)
             if explain:
                 timings = ", ".join(f"{stage} {ms:,.0f} ms" for stage, ms in answer.timings_ms.items())
@@ -173,12 +173,14 @@ def show_citations(ctx: CommandContext, answer: Answer) -> None:
     """Where each citation stands, and what it quotes."""
     from rich.text import Text
 
-    from recollect.cli._terminal import inline_markup, print_indented, shortened
+    from recollect.cli._terminal import inline_markup, one_line, print_indented, shortened
 
     for citation in answer.citations:
         ctx.out.print()
         head = Text(f"[{citation.marker}] ", style="bold green")
         head.append_text(place(citation.source, citation.section, citation.page, citation.last_page))
+        if citation.server is not None:
+            head.append(f"  {one_line(citation.server)}", "magenta not bold")
         ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
         quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
         quote.stylize_before("dim")

@@ -103,6 +103,8 @@ def _context(
         ctx.emit(context_assembly_json(question, found, explain=explain, warnings=[empty] if empty else []))
     else:
         _show(ctx, found, explain=explain)
+        for warning in found.found.context.warnings:
+            ctx.note(warning)
         if empty:
             ctx.note(empty)
     return 0

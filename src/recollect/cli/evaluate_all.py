@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -17,6 +17,7 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from recollect.cli._measuring import Measuring
     from recollect.evaluation.several import Judged, NamedSet
+    from recollect.model.memory import RecallMode
 
 # What is shown of texts: so many passages, and as many as fit in so many characters.
 _PASSAGES = 5
@@ -93,7 +94,8 @@ def _figures(measuring: Measuring, one: NamedSet) -> Mapping[str, float]:
         case "memory":
             from recollect.evaluation.memory_files import load_memory
 
-            figures = measuring.memory(load_memory(one.path), measuring.options.mode or "hybrid").metrics
+            mode = cast("RecallMode", measuring.options.mode or "hybrid")
+            figures = measuring.memory(load_memory(one.path), mode).metrics
             return {name: figures[name] for name in ("evidence_recall@10", "session_hit@10")}
 
 

@@ -83,6 +83,8 @@ def _query(
 
             ctx.emit(search_reply_json(reply, warnings=warnings))
         else:
+            for warning in reply.warnings:
+                ctx.note(warning)
             _show(ctx, view, reply, nothing=warnings or [_nothing(options, principal, as_of)])
     return 0
 
@@ -184,6 +186,8 @@ def _show_result(ctx: CommandContext, result: RetrievedContext, highlighter: Hig
 
     head = Text(f"{result.rank:>2}  ", style="bold")
     head.append_text(place(result.source, result.section, result.page))
+    if result.server is not None:
+        head.append(f"  {one_line(result.server)}", "magenta")
     if result.collection is not None:
         head.append(f"  {one_line(result.collection)}", "magenta not bold")
     head.append(f"  {result.score:.3f}", "green not bold")

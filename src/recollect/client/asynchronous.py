@@ -53,15 +53,18 @@ class AsyncRemoteView(Groups):
         as_of: Moment | None = UNCHANGED,
         session: str | None = UNCHANGED,
         user: str | None = UNCHANGED,
+        remotes: Sequence[str] | None = UNCHANGED,
     ) -> AsyncRemoteView:
         """A view that differs from this one in what is named here; see `recollect.View.view`.
 
         Whose knowledge it is of is the credential's to say. ``principal`` is for whom the owner of the store asks.
+        ``remotes`` are names of those that the server is configured with.
 
         Raises:
             UsageError: ``as_of`` is no time, or ``collections`` names none.
         """
-        at = refined(self._at, principal=principal, collections=collections, as_of=as_of, session=session, user=user)
+        given = {"principal": principal, "collections": collections, "as_of": as_of}
+        at = refined(self._at, **given, session=session, user=user, remotes=remotes)
         return AsyncRemoteView(at, self._connection)
 
     def with_options(

@@ -42,6 +42,7 @@ class Settings:
 
     Attributes:
         timeout_seconds: For a reply to come, or to go on.
+        total_seconds: For a reply to be there as a whole; None: as long as it goes on.
         retries: How often one is made again, where that is safe.
         idempotency_key: Of the next write; None: each has one of its own.
         on_reply: Told each reply, with its status and headers.
@@ -49,6 +50,7 @@ class Settings:
     """
 
     timeout_seconds: float = TIMEOUT_SECONDS
+    total_seconds: float | None = None
     retries: int = RETRIES
     idempotency_key: str | None = None
     on_reply: Callable[[Reply], None] | None = None

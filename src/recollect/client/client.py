@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -21,9 +23,17 @@ from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from pydantic import TypeAdapter
 
     from recollect.client.calls.base import Reply
     from recollect.model.time import Moment
+    from recollect.replies.search import SearchReplyJson
+
+
+# A search of a thousand long passages has less.
+_MOST_OF_A_SEARCH = 32 * 1024 * 1024
 
 
 class _Calls(RetrievalCalls, RecallCalls, EverydayCalls, StoreCalls):
@@ -52,15 +62,18 @@ class RemoteView(Groups):
         as_of: Moment | None = UNCHANGED,
         session: str | None = UNCHANGED,
         user: str | None = UNCHANGED,
+        remotes: Sequence[str] | None = UNCHANGED,
     ) -> RemoteView:
         """A view that differs from this one in what is named here; see `recollect.View.view`.
 
         Whose knowledge it is of is the credential's to say. ``principal`` is for whom the owner of the store asks.
+        ``remotes`` are names of those that the server is configured with.
 
         Raises:
             UsageError: ``as_of`` is no time, or ``collections`` names none.
         """
-        at = refined(self._at, principal=principal, collections=collections, as_of=as_of, session=session, user=user)
+        given = {"principal": principal, "collections": collections, "as_of": as_of}
+        at = refined(self._at, **given, session=session, user=user, remotes=remotes)
         return RemoteView(at, self._connection)
 
     def with_options(
@@ -97,6 +110,11 @@ class RemoteView(Groups):
         """Who, when and where, as it was said."""
         return self._at
 
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._connection.url
+
     me = sent(StoreCalls.me)
     default_options = sent(EverydayCalls.default_options)
     search = sent(RetrievalCalls.search)
@@ -124,6 +142,47 @@ class RemoteView(Groups):
     def chat(self, question: str, options: RetrievalOptions | None = None, *, session: str) -> Answer:
         """Answer a question of a conversation, which is remembered with its answer."""
         return _last(self.chat_events(question, options, session=session))
+
+
+def passages_within(
+    view: RemoteView, query: str, options: RetrievalOptions, *, seconds: float, as_of: datetime | None = None
+) -> list[RetrievedContext]:
+    """What a server finds by itself, without those that it would ask in turn: whatever it is, it is not believed.
+
+    Args:
+        view: Of the server.
+        query: In plain words.
+        options: How to search.
+        seconds: How long the reply may take in all.
+        as_of: What was known then; None: as the view has it.
+
+    Raises:
+        RecollectError: No valid reply came in time.
+    """
+    at = replace(view.standpoint, remotes=(), as_of=as_of or view.standpoint.as_of)
+    settings = replace(
+        view._connection.settings,
+        timeout_seconds=seconds,
+        total_seconds=seconds,
+        retries=0,
+        on_reply=_require_shape,
+        max_reply_bytes=_MOST_OF_A_SEARCH,
+    )
+    asked = RemoteView(at, Connection(view._connection.pool, settings))
+    return list(asked.search(query, options).results)
+
+
+def _require_shape(reply: Reply) -> None:
+    _search_shape().validate_python(reply.json, strict=True)
+
+
+@cache
+def _search_shape() -> TypeAdapter[SearchReplyJson]:
+    from pydantic import TypeAdapter
+
+    from recollect.replies.search import SearchReplyJson
+
+    return TypeAdapter(SearchReplyJson)
 
 
 def _last(events: Iterator[AskEvent]) -> Answer:

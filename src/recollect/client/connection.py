@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -169,10 +170,12 @@ class Connection:
             time.sleep(wait)
 
     def _body(self, response: httpx2.Response) -> bytes:
-        body = bytearray()
+        body, began = bytearray(), time.monotonic()
         try:
             for piece in response.iter_bytes():
                 body += piece
+                if time.monotonic() - began > (self.settings.total_seconds or math.inf):
+                    raise httpx2.ReadTimeout("its reply takes too long")
                 if len(body) > self.settings.max_reply_bytes:
                     raise too_long(self.url, self.settings.max_reply_bytes)
         except httpx2.DecodingError as exc:

@@ -70,6 +70,8 @@ def refined(at: Place, **given: Any) -> Place:  # noqa: ANN401 - of each its own
         changes["as_of"] = read_time(changes["as_of"], name="as_of")
     if "collections" in changes:
         changes["collections"] = _names(changes["collections"])
+    if changes.get("remotes") is not None:
+        changes["remotes"] = tuple(changes["remotes"])
     return replace(at, **changes)
 
 

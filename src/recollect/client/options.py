@@ -27,7 +27,7 @@ _NAMES = {
 _OWN = {"outline"}
 _RANGES = {"event_time_range": ("event_from", "event_to"), "ingestion_time_range": ("ingested_from", "ingested_to")}
 # Of a library in the same process alone.
-_LOCAL = {"rerank_from", "enhance", "use_cache", "relevance_floor"}
+_LOCAL = {"rerank_from", "enhance", "use_cache"}
 
 
 def search_body(options: RetrievalOptions | None) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class Place:
         as_of: The moment; None: the present.
         session: The id of a session with documents, of a conversation, or of both.
         user: Whose conversations.
+        remotes: What the server searches at the same time, by name; None: what it is configured with.
         known: What is known of the server.
     """
 
@@ -46,6 +47,7 @@ class Place:
     as_of: datetime | None = None
     session: str | None = None
     user: str | None = None
+    remotes: tuple[str, ...] | None = None
     known: Known = field(default_factory=Known, compare=False)
 
     @property
@@ -110,6 +112,8 @@ class Place:
             said["collection"] = self.collection
         if self.as_of is not None:
             said["as_of"] = self.as_of.isoformat()
+        if self.remotes is not None:
+            said["remotes"] = list(self.remotes)
         return said | self.asker()
 
     def asker(self) -> dict[str, Any]:

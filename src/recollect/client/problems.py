@@ -41,6 +41,7 @@ ERRORS: Mapping[str, type[errors.RecollectError]] = {
     "store-failed": errors.StoreError,
     "model-failed": errors.ProviderError,
     "model-rate-limited": errors.ProviderError,
+    "plugin-failed": errors.PluginError,
 }
 
 # Problems that HTTP itself has, by their status.

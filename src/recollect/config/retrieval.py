@@ -30,8 +30,11 @@ class RetrievalConfig(Section):
     """``[rag.retrieval]``: how the retrievers search and how their results are joined."""
 
     top_k: int = Field(10, ge=1, le=1000, description="Passages returned.")
-    mode: Literal["hybrid", "dense", "lexical"] = Field(
-        "hybrid", description="Words and meaning, meaning only, or words only."
+    mode: str = Field(
+        "hybrid",
+        min_length=1,
+        description="Words and meaning (hybrid), meaning only (dense), words only (lexical), or the name of a "
+        "retriever of your own.",
     )
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the retrievers' results become one list.")
     dense_weight: float | None = Field(
@@ -59,8 +62,11 @@ class RetrievalConfig(Section):
     lexical_budget: int = Field(
         2_000, ge=1, description="Document frequency that the first round of lexical candidates may add up to."
     )
-    rerank: Literal["none", "consensus", "bm25", "best_sentence", "late_interaction", "cross_encoder"] = Field(
-        "consensus", description="The reranker of hybrid searches."
+    rerank: str = Field(
+        "consensus",
+        min_length=1,
+        description="The reranker of hybrid searches: consensus, bm25, best_sentence, late_interaction, cross_encoder, "
+        "none, or the name of one of your own.",
     )
     rerank_candidates: int | None = Field(
         None,
@@ -84,6 +90,23 @@ class RetrievalConfig(Section):
         0.01, ge=0, le=1, description="Share of approximate searches that are measured in the background; 0: none."
     )
     enhance: EnhanceConfig = Field(default_factory=EnhanceConfig)
+
+
+class RemoteConfig(Section):
+    """``[[rag.remotes]]``: another server of recollect, which is searched together with the store."""
+
+    name: str = Field(min_length=1, max_length=100, description="What its passages name as their server.")
+    url: str = Field(min_length=1, description="Where it is.")
+    key: str | None = Field(
+        None,
+        pattern=r"^env:[A-Za-z_][A-Za-z0-9_]*$",
+        description="env:NAME, the variable of the environment that its key stands in; the key says what may be read.",
+    )
+    collection: str = Field("*", min_length=1, description="What is searched there; *: all that the key may read.")
+    timeout_seconds: float = Field(5.0, gt=0, le=600, description="How long a search waits for it.")
+    allow_insecure: bool = Field(
+        False, description="Send the key over plain HTTP to another machine, where the way is safe."
+    )
 
 
 class ContextConfig(Section):

@@ -15,7 +15,7 @@ from recollect.config.documents import DocumentsConfig
 from recollect.config.jobs import JobsConfig
 from recollect.config.models import AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.privacy import PrivacyConfig
-from recollect.config.retrieval import ContextConfig, MemoryConfig, RetrievalConfig
+from recollect.config.retrieval import ContextConfig, MemoryConfig, RemoteConfig, RetrievalConfig
 from recollect.config.server import ServerConfig
 from recollect.config.sources import SourcesConfig
 from recollect.config.storage import ChunkingConfig, IngestConfig, StorageConfig, TemporalConfig
@@ -71,6 +71,7 @@ class RAGConfig(BaseModel):
     sources: SourcesConfig = SourcesConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     reranking: RerankingConfig = RerankingConfig()
+    remotes: tuple[RemoteConfig, ...] = Field((), description="Servers that are searched together with the store.")
     context: ContextConfig = ContextConfig()
     answer: AnswerConfig = AnswerConfig()
     memory: MemoryConfig = MemoryConfig()

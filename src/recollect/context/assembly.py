@@ -32,12 +32,14 @@ class AssembledContext:
         blocks: ``blocks[n - 1]`` is block n.
         token_count: Tokens of ``text`` by the counter that was given; 0 where it is empty.
         omitted: How many of the passages that hold any text are not shown at all.
+        warnings: What the search for them could not ask, and is missing from it.
     """
 
     text: str = ""
     blocks: tuple[ContextBlock, ...] = ()
     token_count: int = 0
     omitted: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def passages(self) -> tuple[RetrievedContext, ...]:

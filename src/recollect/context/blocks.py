@@ -49,6 +49,8 @@ def context_block(passage: RetrievedContext, *, number: int, mark: str = "") -> 
         and the text.
     """
     facts = [f"Source {number}: {_one_line(passage.source)}"]
+    if passage.server is not None:
+        facts.append(f"Server: {_one_line(passage.server)}")
     if passage.section:
         facts.append(f"Section: {_one_line(passage.section)}")
     if passage.page is not None:

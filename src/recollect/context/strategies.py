@@ -10,7 +10,7 @@ from recollect.context.merging import HybridPassage
 from recollect.context.weights import RetrievalWeights
 
 if TYPE_CHECKING:
-    from recollect.model import SearchMode
+    from recollect.model.memory import RecallMode
 
 ContextStrategy = Literal["rag", "documents", "hybrid", "episodic", "semantic", "bm25"]
 
@@ -30,7 +30,7 @@ class Strategy:
     documents: bool = True
     memory: bool = True
     facts: bool | Literal["first"] = True
-    mode: SearchMode | None = None
+    mode: RecallMode | None = None
     weights: RetrievalWeights = field(default_factory=RetrievalWeights.memory_focused)
 
     @property

@@ -84,6 +84,7 @@ def metadata(passage: RetrievedContext) -> dict[str, Any]:
         "department": passage.department,
         "tags": list(passage.tags) or None,
         "collection": passage.collection,
+        "server": passage.server,
         "event_time": passage.event_time.isoformat() if passage.event_time else None,
         "relevance": passage.relevance,
         "similarity": passage.similarity,

@@ -38,6 +38,7 @@ class Citation:
         boxes: Where the lines of the quote stand on their pages, of PDF files and of pages whose text was recognised.
         support: How well the quote supports what cites it, 0 to 1; of an answer without a language model, whose
             sentences are the quotes, None.
+        server: The remote whose document it is; None: this store's. ``document_id`` is negative then.
     """
 
     marker: int
@@ -54,6 +55,7 @@ class Citation:
     notes: tuple[PassageNote, ...] = ()
     support: float | None = None
     collection: str | None = None
+    server: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,7 @@ class Answer:
         unsupported: The sentences that the sources do not support, in order.
         rewritten_question: The question that was searched for and answered, where it is another than was asked: a
             follow-up question in a conversation, made to stand alone.
+        warnings: What the search for it could not ask, and is missing from it.
     """
 
     question: str
@@ -121,3 +124,4 @@ class Answer:
     usage: TokenUsage | None = None
     unsupported: tuple[UnsupportedSentence, ...] = ()
     rewritten_question: str | None = None
+    warnings: tuple[str, ...] = ()

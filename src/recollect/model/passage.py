@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from recollect.familiar_names import suggesting
 from recollect.model.outline import Outline, PageBox, PassagePart
@@ -14,7 +14,8 @@ from recollect.model.time import Duration, MomentRange
 from recollect.model.usage import TokenUsage
 from recollect.model.wording import Wording
 
-SearchMode = Literal["hybrid", "dense", "lexical"]
+#: ``hybrid``, ``dense``, ``lexical``, or the name of a retriever of your own.
+SearchMode: TypeAlias = str
 FusionMethod = Literal["weighted", "rrf"]
 
 
@@ -25,8 +26,8 @@ class RetrievalOptions:
 
     Attributes:
         top_k: How many passages to return (1 to 1,000); None: the configured number, of answers that of their passages.
-        mode: Both retrievers (``hybrid``), embeddings only (``dense``) or BM25 only (``lexical``); None: the configured
-            mode.
+        mode: Both retrievers (``hybrid``), embeddings only (``dense``), BM25 only (``lexical``), or the name of a
+            retriever of your own, which is asked in their place; None: the configured mode.
         fusion: ``weighted`` adds normalised scores, ``rrf`` adds reciprocal ranks (Cormack et al. 2009);
             None: the configured default.
         dense_weight: Share of the dense retriever, 0 to 1, of scores in ``weighted`` fusion and of reciprocal ranks in
@@ -68,7 +69,7 @@ class RetrievalOptions:
     """
 
     top_k: int | None = None
-    mode: SearchMode | None = None
+    mode: str | None = None
     fusion: FusionMethod | None = None
     dense_weight: float | None = None
     rrf_k: int | None = None
@@ -104,10 +105,10 @@ class CompleteOptions(RetrievalOptions):
     """Options of a search with the configured number of passages and mode where none were given."""
 
     top_k: int = 10
-    mode: SearchMode = "hybrid"
+    mode: str = "hybrid"
 
     @classmethod
-    def of(cls, options: RetrievalOptions, *, top_k: int, mode: SearchMode) -> CompleteOptions:
+    def of(cls, options: RetrievalOptions, *, top_k: int, mode: str) -> CompleteOptions:
         """Complete options.
 
         Args:
@@ -241,6 +242,8 @@ class RetrievedContext:
         collection: Where it was found, in a search of several collections; None: where the reply says.
         outline: The headings and pages that its characters stand under and on; None: they were not looked up.
         embedding_model: Which measured ``similarity``; None where none did.
+        server: The remote that it was found by (`recollect.Remote`), in whose store it is; None: this one. The numbers
+            of its document and chunk are negative then, and hold for one reply: ``source`` names it there.
     """
 
     rank: int
@@ -269,6 +272,7 @@ class RetrievedContext:
     collection: str | None = None
     outline: Outline | None = None
     embedding_model: str | None = None
+    server: str | None = None
 
     @property
     def table_header(self) -> str | None:
@@ -321,11 +325,12 @@ class SearchReply:
         usage: What a language model took to enhance the query; None where none was asked, as where a reply of a moment
             ago answered.
         wordings: What texts may say in place of words of the query; over HTTP none are told.
+        warnings: What did not reply, or failed, and is missing from the results.
     """
 
     query: str
     collection: str
-    mode: SearchMode
+    mode: str
     results: tuple[RetrievedContext, ...]
     timings_ms: Mapping[str, float]
     paths: Mapping[str, str] = field(default_factory=dict)
@@ -335,3 +340,4 @@ class SearchReply:
     explain: ReplyExplain | None = None
     usage: TokenUsage | None = None
     wordings: tuple[Wording, ...] = ()
+    warnings: tuple[str, ...] = ()

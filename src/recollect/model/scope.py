@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model.principal import Principal
+    from recollect.model.remote import Remote
 
 DEFAULT_TENANT_ID = 1
 
@@ -60,12 +61,14 @@ class Target:
         session: The hidden collection of a document session, searched before them; nothing of it is kept.
         shared: What other tenants share, searched behind them: left out where it was taken back or its tenant is
             suspended.
+        remotes: What is searched at the same time, and fused with what is found here.
     """
 
     collections: tuple[str, ...] | None = ()
     optional: frozenset[str] = frozenset()
     session: Guest | None = None
     shared: tuple[Guest, ...] = ()
+    remotes: tuple[Remote, ...] = ()
 
     @classmethod
     def of(cls, *collections: str) -> Target:

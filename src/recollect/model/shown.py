@@ -100,7 +100,8 @@ def show(
     recorder = _RECORDER.get()
     if recorder is None:
         return
-    shown = dict.fromkeys((one.document_id, one.version_id or 0) for one in passages)
+    # What another server shows is in that one's log.
+    shown = dict.fromkeys((one.document_id, one.version_id or 0) for one in passages if one.server is None)
     shown |= dict.fromkeys(documents)
     recorder(Shown(action=action, question=question, documents=tuple(shown), outcome=outcome))
 

@@ -145,7 +145,7 @@ def answer_stream(
         if isinstance(piece, Answer):
             search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
             usage = TokenUsage.total((reply.usage, piece.usage))
-            answer = replace(piece, timings_ms={**search_ms, **piece.timings_ms}, usage=usage)
+            answer = replace(piece, timings_ms={**search_ms, **piece.timings_ms}, usage=usage, warnings=reply.warnings)
             if answer.refused:
                 show(f"refuse/{_why_refused(answer, reply)}", question=question, outcome="refused")
             for observer in assembly.observers:
@@ -190,4 +190,4 @@ def assembled_context(
         language=place.language if place else at.config.language,
     )
     show("context", question=query, passages=[block.passage for block in context.blocks])
-    return context
+    return replace(context, warnings=reply.warnings) if reply.warnings else context

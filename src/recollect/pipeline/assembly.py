@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cachetools import LRUCache
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from recollect.answer.prompt import PromptTemplate
     from recollect.chunking.base import Tokenize
+    from recollect.client import Client
     from recollect.config import RAGConfig
     from recollect.documents.pictures import PictureDescriber
     from recollect.documents.workers import ParserWorkers
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from recollect.memory import QueryPatternTracker
     from recollect.model import RetrievalOptions, Scope, SearchReply
     from recollect.model.collection import Collection
+    from recollect.model.remote import Remote
     from recollect.model.scope import Target
     from recollect.pipeline.access_log import AccessLog
     from recollect.pipeline.activity_log import ActivityLog
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.remembering import TenantMemory
     from recollect.pipeline.request_log import RequestLog
     from recollect.pipeline.upkeep import Upkeep
+    from recollect.plugins import Plugins
     from recollect.providers.records import RequestRecord
     from recollect.retrieval.rerank.cross_encoder import PairScorer
     from recollect.retrieval.search import Searcher
@@ -66,6 +69,14 @@ class Assembly:
         embedder: Used in place of the configured one.
         chat_model: Used in place of the configured one.
         on_download: Told how the download of a model advances.
+        chunkers: Further chunking strategies, by name.
+        rerankers: Further rerankers.
+        retrievers: Further retrievers.
+        remotes: What is searched together with the configured tenant's collections, beside what is configured.
+
+    Raises:
+        UsageError: A name is taken, or what is given lacks something.
+        ConfigurationError: What is configured by name does not exist.
     """
 
     def __init__(
@@ -75,9 +86,24 @@ class Assembly:
         embedder: EmbeddingProvider | None = None,
         chat_model: ChatModel | None = None,
         on_download: DownloadProgress | None = None,
+        chunkers: Mapping[str, Any] | None = None,
+        rerankers: Mapping[str, Any] | None = None,
+        retrievers: Mapping[str, Any] | None = None,
+        remotes: Sequence[Any] = (),
     ) -> None:
-        _require_chunking(config)
         self.config = config
+        self._given_parts = {"chunkers": chunkers, "rerankers": rerankers, "retrievers": retrievers}
+        for kind, given in self._given_parts.items():
+            if given:
+                getattr(self, kind)
+        _require_parts(self)
+        #: What is searched together with collections where a view names nothing else.
+        self.remotes: tuple[Remote, ...] = ()
+        self._clients: Sequence[Client] = ()
+        if remotes or config.remotes:
+            from recollect.pipeline.federation import configured_remotes
+
+            self.remotes, self._clients = configured_remotes(config, remotes)
         self._given_embedder = embedder
         self._given_chat_model = chat_model
         self._on_download = on_download
@@ -122,10 +148,33 @@ class Assembly:
                     close()
             self._searcher = self._store = self._patterns = self._upkeep = self._default_tenant = None
             self._memories.clear()
+            for client in self._clients:
+                client.close()
             if "parser_workers" in vars(self):
                 self.parser_workers.close()
             if "fetcher" in vars(self):
                 self.fetcher.close()
+
+    @cached_property
+    def chunkers(self) -> Plugins:
+        """All chunking strategies."""
+        from recollect.chunking.registry import CHUNKERS
+
+        return CHUNKERS.with_given(self._given_parts["chunkers"])
+
+    @cached_property
+    def rerankers(self) -> Plugins:
+        """All rerankers."""
+        from recollect.retrieval.rerank.registry import RERANKERS
+
+        return RERANKERS.with_given(self._given_parts["rerankers"])
+
+    @cached_property
+    def retrievers(self) -> Plugins:
+        """All retrievers."""
+        from recollect.retrieval.retrievers import RETRIEVERS
+
+        return RETRIEVERS.with_given(self._given_parts["retrievers"])
 
     @property
     def default_tenant(self) -> int:
@@ -383,17 +432,31 @@ class Assembly:
                     self.config,
                     chat_model=lambda: self.chat_model,
                     scorer=lambda: self.reranking_model,
+                    rerankers=self.rerankers,
                 )
             return self._searcher
 
     def search(self, scope: Scope, query: str, options: RetrievalOptions, target: Target) -> SearchReply:
-        """Run a search, of which the observers are told."""
+        """Run a search, of which the observers are told.
+
+        Raises:
+            UsageError: There is no such mode or reranker, beside what `Searcher.search` raises.
+        """
+        mode = options.mode or self.config.retrieval.mode
+        if options.rerank is not None and options.rerank != "none":
+            self.rerankers.find(options.rerank)
+        if target.remotes or not self.retrievers.is_own(mode):
+            from recollect.pipeline.federation import found_together
+
+            search = partial(found_together, self, scope, query, options, target)
+        else:
+            search = partial(self.searcher.search, scope, query, options, target)
         if not self.observers:
-            return self.searcher.search(scope, query, options, target)
+            return search()
         with ExitStack() as watched:
             for observer in self.observers:
                 watched.enter_context(observer.searching())
-            reply = self.searcher.search(scope, query, options, target)
+            reply = search()
             for observer in self.observers:
                 observer.searched(reply)
             return reply
@@ -418,6 +481,7 @@ class Assembly:
             self.config,
             chat_model=lambda: self.chat_model,
             scorer=lambda: self.reranking_model,
+            rerankers=self.rerankers,
         )
 
     def memory(self, tenant_id: int) -> TenantMemory:
@@ -438,17 +502,28 @@ class Assembly:
             return found
 
 
-def _require_chunking(config: RAGConfig) -> None:
-    """Raises ConfigurationError where the strategy does not know a parameter: an existing collection would not ask."""
-    if not config.chunking.model_fields_set:
-        return
-    from recollect.chunking.registry import make_chunker
+def _require_parts(assembly: Assembly) -> None:
+    """Raises ConfigurationError where a part that is configured does not exist, or does not know a parameter.
 
-    parameters = {key: value for key, value in config.chunking.parameters.items() if key != "similarity"}
+    An existing collection would not ask for the chunking.
+    """
+    config = assembly.config
+    if config.chunking.model_fields_set:
+        from recollect.chunking.registry import make_chunker
+
+        parameters = {key: value for key, value in config.chunking.parameters.items() if key != "similarity"}
+        _named("chunking", partial(make_chunker, config.chunking.strategy, chunkers=assembly.chunkers, **parameters))
+    if config.retrieval.rerank not in {"none", "consensus"}:
+        _named("retrieval.rerank", partial(assembly.rerankers.find, config.retrieval.rerank))
+    if config.retrieval.mode != "hybrid":
+        _named("retrieval.mode", partial(assembly.retrievers.find, config.retrieval.mode))
+
+
+def _named(setting: str, find: Callable[[], object]) -> None:
     try:
-        make_chunker(config.chunking.strategy, **parameters)
+        find()
     except UsageError as exc:
-        raise ConfigurationError(f"rag.chunking: {exc}") from exc
+        raise ConfigurationError(f"rag.{setting}: {exc}") from exc
 
 
 def _expiry_policy(config: RAGConfig) -> ExpiryPolicy:

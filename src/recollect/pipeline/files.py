@@ -121,7 +121,8 @@ class Files(Group):
         from recollect.pipeline.preparing import chunker
 
         sizes = ChunkSizes(size=use.chunk_tokens, overlap=use.overlap_tokens, in_tokens=True)
-        chunker(sizes.within(chunking), self._at.assembly.embedder)
+        assembly = self._at.assembly
+        chunker(sizes.within(chunking, assembly.chunkers), assembly.embedder, assembly.chunkers)
 
     def batch(self, batch: str) -> Sequence[BatchedJob]:
         """The jobs that were asked for under one name, which are known for as long as jobs are kept.

@@ -24,9 +24,9 @@ from recollect.pipeline.standpoint import Standpoint
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import Principal, SearchMode
+    from recollect.model import Principal
     from recollect.model.facts import RecalledFact
-    from recollect.model.memory import Recollection
+    from recollect.model.memory import RecallMode, Recollection
     from recollect.retrieval.relevance import SimilarityScale
 
 _Answer = TypeVar("_Answer")
@@ -37,7 +37,8 @@ class HybridRetriever:
     """Searches documents and memory at the same time. Safe to share between threads.
 
     Args:
-        documents: The view whose documents are searched; None: there are none.
+        documents: The view whose documents are searched, or anything with ``retrieve(query, options)``: a
+            `recollect.Client`, a retriever of your own. None: there are none.
         memory: The view whose conversations are searched, and the facts drawn from them; None: there are none.
         weights: What each weighs; None: `RetrievalWeights.memory_focused`. Facts are memory.
         mode: How all are searched; None: documents as configured, memory by words and meaning.
@@ -64,7 +65,7 @@ class HybridRetriever:
         memory: object,
         *,
         weights: RetrievalWeights | None = None,
-        mode: SearchMode | None = None,
+        mode: RecallMode | None = None,
         facts: bool | Literal["first"] = True,
         collection: str | None = None,
         user: str | None = None,
@@ -79,7 +80,8 @@ class HybridRetriever:
         whose = {"tenant": tenant_id, "principal": principal}
         names = None if collection is None else (collection,)
         # A session's conversation is memory's; documents of its own are not searched beside the collections.
-        self._documents = None if documents is None else _refined(documents, collections=names, **whose)
+        given = {"collections": names, **whose}
+        self._documents = None if documents is None else _searched(documents, **given)
         self._memory = None if memory is None else _refined(memory, user=user, **whose)
         self._weights = weights or RetrievalWeights.memory_focused()
         self._mode = mode
@@ -121,7 +123,7 @@ class HybridRetriever:
         with ThreadPoolExecutor(2, thread_name_prefix="recollect-memory") as executor:
             turns = executor.submit(self._recalled, query, limit, session_id, as_of)
             facts = executor.submit(self._known, query, limit, session_id, as_of)
-            documents = self._retrieved(query, limit, as_of)
+            documents, warnings = self._retrieved(query, limit, as_of)
         found = hybrid_context(
             query,
             documents=documents,
@@ -137,15 +139,23 @@ class HybridRetriever:
         if self._on_shown is not None:
             shown = [one.recollection for one in found.passages if one.recollection is not None]
             self._on_shown([recollection.episode.episode_id for recollection in shown])
-        return replace(found, adaptation=adaptation)
+        return replace(found, adaptation=adaptation, context=replace(found.context, warnings=warnings))
 
-    def _retrieved(self, query: str, limit: int, as_of: datetime | None) -> list[RetrievedContext]:
+    def _retrieved(
+        self, query: str, limit: int, as_of: datetime | None
+    ) -> tuple[Sequence[RetrievedContext], tuple[str, ...]]:
+        """What was found of documents, and what is missing of it."""
         if self._documents is None:
-            return []
+            return [], ()
         options = RetrievalOptions(
             top_k=limit, mode=self._mode, min_relevance=self._min_relevance, relevance_floor=True, outline=True
         )
-        return list(search(replace(_refined(self._documents, as_of=as_of), session=None), query, options).results)
+        if not isinstance(self._documents, Standpoint):
+            from recollect.pipeline.federation import passages_of
+
+            return passages_of(self._documents, query, options, as_of), ()
+        reply = search(replace(_refined(self._documents, as_of=as_of), session=None), query, options)
+        return reply.results, reply.warnings
 
     def _recalled(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[Recollection]:
         # Of the candidates, only what is shown in the end counts as retrieved.
@@ -158,7 +168,7 @@ class HybridRetriever:
 
     def _scale(self, model: str) -> SimilarityScale | None:
         """Where an embedding model's similarities lie; each side may be of a program's own models."""
-        sides = (side for side in (self._documents, self._memory) if side is not None)
+        sides = (side for side in (self._documents, self._memory) if isinstance(side, Standpoint))
         scales = (side.assembly.embedders.meters.scale(model) for side in sides)
         return next((scale for scale in scales if scale is not None), None)
 
@@ -278,6 +288,22 @@ def settings(
         "on_shown": note_shown,
         "adapt": partial(adapted_weights, at) if config.memory.adaptive_weights else None,
     }
+
+
+def _searched(documents: Any, **given: Any) -> Any:  # noqa: ANN401
+    """Where documents are searched: a standpoint, or a retriever that is none of this store's."""
+    if isinstance(documents, Standpoint) or isinstance(getattr(documents, "standpoint", None), Standpoint):
+        return _refined(documents, **given)
+    if not callable(getattr(documents, "retrieve", None)):
+        raise UsageError(
+            f"documents is a view, a Client, or anything with retrieve(query, options), not {type(documents).__name__}."
+        )
+    named = [name for name, value in given.items() if value is not None]
+    if named:
+        raise UsageError(
+            f"{', '.join(named)} is for a view of this store: refine what is searched before, client.view(…)."
+        )
+    return documents
 
 
 def _refined(searched: Any, **given: Any) -> Standpoint:  # noqa: ANN401

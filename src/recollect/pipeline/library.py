@@ -126,7 +126,7 @@ def preview_chunks(at: Standpoint, document: Document, chunking: Mapping[str, An
     from recollect.chunking.registry import describe_chunker
     from recollect.pipeline.preparing import chunker
 
-    made = chunker(chunking, at.assembly.embedder)
+    made = chunker(chunking, at.assembly.embedder, at.assembly.chunkers)
     return ChunkPreview(document=document, chunking=describe_chunker(made), chunks=made.chunk(document))
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
+    from recollect.plugins import Plugins
 
 
 def collection_settings(
@@ -48,7 +49,7 @@ def collection_settings(
         "embedding_model": embedder.model_name,
         "embedding_dimension": embedder.dimension,
         "language": Analyzer(language or config.language).language,
-        "chunking": dict(describe_chunker(chunker(chunking or configured, embedder))),
+        "chunking": dict(describe_chunker(chunker(chunking or configured, embedder, assembly.chunkers))),
         "token_vectors": wanted,
         "embedding_spec": spec,
     }
@@ -68,8 +69,12 @@ class ChunkSizes:
     overlap: int | None = None
     in_tokens: bool = False
 
-    def within(self, chunking: Mapping[str, Any]) -> dict[str, Any]:
+    def within(self, chunking: Mapping[str, Any], chunkers: Plugins) -> dict[str, Any]:
         """A collection's chunking with these sizes.
+
+        Args:
+            chunking: The collection's.
+            chunkers: All strategies.
 
         Raises:
             UsageError: Its strategy has no overlap, or does not count tokens.
@@ -80,7 +85,7 @@ class ChunkSizes:
         window = chunking.get("window_size")
         counted: dict[str, str] = {}
         if self.in_tokens:
-            known = parameter_names(strategy)
+            known = parameter_names(strategy, chunkers)
             if "unit" in known:
                 counted = {"unit": "tokens"}
             elif "max_tokens" not in known:
@@ -88,7 +93,7 @@ class ChunkSizes:
         return {
             **chunking,
             **counted,
-            **size_parameters(strategy, size=self.size, overlap=self.overlap, window_size=window),
+            **size_parameters(strategy, size=self.size, overlap=self.overlap, window_size=window, chunkers=chunkers),
         }
 
 
@@ -131,9 +136,9 @@ def make_preparer(
     # A text that is in the store already is embedded faster: somebody in particular must not measure which ones
     # those are, and a session's texts are nobody else's.
     cached = assembly.config.embedding.cache and not place.hidden and scope.principal is None
-    chunking = dict(place.chunking) if sizes is None else sizes.within(place.chunking)
+    chunking = dict(place.chunking) if sizes is None else sizes.within(place.chunking, assembly.chunkers)
     return Preparer(
-        chunker(chunking, embedder),
+        chunker(chunking, embedder, assembly.chunkers),
         TermIndexer(place.language, salt=place.collection_id),
         cached_embedder(assembly, scope, embedder) if cached else embedder,
         settings={"chunking": chunking, "embedding": place.first_model, "language": place.language},
@@ -160,8 +165,13 @@ def token_packer(embedder: EmbeddingProvider) -> TokenPacker:
     return lambda texts: [pack(own) for own in embedder.token_vectors(texts)]
 
 
-def chunker(description: Mapping[str, Any], embedder: EmbeddingProvider) -> ChunkingStrategy:
+def chunker(description: Mapping[str, Any], embedder: EmbeddingProvider, chunkers: Plugins) -> ChunkingStrategy:
     """The chunker of a description: its strategy, and parameters in place of the strategy's own.
+
+    Args:
+        description: ``strategy`` and its parameters.
+        embedder: The collection's model.
+        chunkers: All strategies.
 
     Raises:
         UsageError: The strategy or a parameter is unknown, or a value is not allowed.
@@ -178,7 +188,13 @@ def chunker(description: Mapping[str, Any], embedder: EmbeddingProvider) -> Chun
     similarity = neighbour_similarity if parameters.pop("similarity", None) else None
     tokenize: Tokenize | None = getattr(embedder, "token_spans", None) or getattr(embedder, "chunk_spans", None)
     by_tokens = parameters.get("unit") == "tokens" or "max_tokens" in parameters or strategy == "markdown"
-    return make_chunker(strategy, tokenize=tokenize if by_tokens else None, similarity=similarity, **parameters)
+    return make_chunker(
+        strategy,
+        tokenize=tokenize if by_tokens else None,
+        similarity=similarity,
+        chunkers=chunkers,
+        **parameters,
+    )
 
 
 def cached_embedder(assembly: Assembly, scope: Scope, embedder: EmbeddingProvider) -> EmbeddingProvider:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,12 @@ from recollect.pipeline.standpoint import Standpoint
 from recollect.pipeline.view import View
 
 if TYPE_CHECKING:
+    from recollect.chunking.base import ChunkingStrategy
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
+    from recollect.model.remote import Remote
+    from recollect.retrieval.rerank.base import Reranker
+    from recollect.retrieval.retrievers import Retriever
 
 
 @checked
@@ -32,9 +37,16 @@ class RAGPipeline(View):
         embedder: Used in place of the configured one.
         chat_model: Used in place of the configured one.
         on_download: Told how the download of a model advances, in bytes.
+        chunkers: Chunking strategies of your own (`ChunkingStrategy`), by name: classes whose arguments are the
+            strategy's parameters, or objects.
+        rerankers: The same of rerankers (`Reranker`); classes are made without arguments.
+        retrievers: The same of retrievers (`Retriever`), each the name of a search mode.
+        remotes: What is searched together with the configured tenant's collections, beside what is configured; see
+            `View.view`.
 
     Raises:
-        UsageError: The embedder or the language model lacks what `EmbeddingProvider` or `ChatModel` have.
+        UsageError: The embedder, the language model or a part by name lacks what it must have, or a name is taken.
+        ConfigurationError: A part that is configured by name does not exist.
 
     Example:
         >>> from recollect import Document, RAGPipeline
@@ -50,9 +62,22 @@ class RAGPipeline(View):
         embedder: EmbeddingProvider | None = None,
         chat_model: ChatModel | None = None,
         on_download: DownloadProgress | None = None,
+        chunkers: Mapping[str, ChunkingStrategy | type[ChunkingStrategy]] | None = None,
+        rerankers: Mapping[str, Reranker | type[Reranker]] | None = None,
+        retrievers: Mapping[str, Retriever | type[Retriever]] | None = None,
+        remotes: Sequence[Remote | Retriever] = (),
     ) -> None:
         _require_protocols(embedder, chat_model)
-        assembly = Assembly(config or RAGConfig(), embedder=embedder, chat_model=chat_model, on_download=on_download)
+        assembly = Assembly(
+            config or RAGConfig(),
+            embedder=embedder,
+            chat_model=chat_model,
+            on_download=on_download,
+            chunkers=chunkers,
+            rerankers=rerankers,
+            retrievers=retrievers,
+            remotes=remotes,
+        )
         super().__init__(Standpoint(assembly=assembly))
 
     def __enter__(self) -> RAGPipeline:

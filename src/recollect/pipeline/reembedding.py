@@ -275,7 +275,7 @@ def require_other_model(
     embedder, remembered = at.assembly.embedders.made(spec)
     if embedder.model_name == place.embedding_model:
         raise UsageError(f"The collection {place.name!r} is embedded with {embedder.model_name!r} already.")
-    chunker(place.chunking, embedder)
+    chunker(place.chunking, embedder, at.assembly.chunkers)
     if place.token_vectors:
         try:
             token_packer(embedder)

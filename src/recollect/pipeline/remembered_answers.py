@@ -83,7 +83,7 @@ class _Versions:
 
 def _place(citation: Citation, versions: _Versions) -> dict[str, Any]:
     """Where a quote stands; offsets are of the version that it was read in."""
-    version = versions.of(citation.document_id)
+    version = None if citation.server is not None else versions.of(citation.document_id)
     place: dict[str, Any] = {
         "source": citation.source,
         "document_id": citation.document_id,
@@ -92,7 +92,9 @@ def _place(citation: Citation, versions: _Versions) -> dict[str, Any]:
         "end_offset": citation.end_offset,
     }
     more: Mapping[str, Any] = {"section": citation.section, "page": citation.page, "collection": citation.collection}
-    if version is None and citation.collection is None and versions.session is not None:
+    if citation.server is not None:
+        more = {**more, "server": citation.server}
+    elif version is None and citation.collection is None and versions.session is not None:
         # A document of the session, which was searched alone: collections know nothing of it.
         more = {**more, "collection": label(versions.session)}
     return place | {name: value for name, value in more.items() if value is not None}

@@ -16,6 +16,7 @@ from recollect.retrieval.preference import Preferences, RolePreference
 from recollect.retrieval.probe import RecallProbe
 from recollect.retrieval.ranking import RankingSettings
 from recollect.retrieval.rerank.registry import EMBEDDING_RERANKERS
+from recollect.retrieval.retrievers import MODES
 from recollect.retrieval.search import Searcher, SearchSettings
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from recollect.llm.base import ChatModel
     from recollect.model.collection import Collection
     from recollect.pipeline.embedders import Embedders
+    from recollect.plugins import Plugins
     from recollect.retrieval.analysis import Analyzer
     from recollect.retrieval.enhance.plan import QueryEnhancer
     from recollect.retrieval.ranking import RerankerMaker
@@ -45,6 +47,7 @@ def make_searcher(
     *,
     chat_model: Callable[[], ChatModel | None],
     scorer: Callable[[], PairScorer | None],
+    rerankers: Plugins,
 ) -> Searcher:
     """The searcher of an open store, as configured.
 
@@ -54,11 +57,12 @@ def make_searcher(
         config: All settings.
         chat_model: Gives the language model, where one is configured, once an enhancement needs it.
         scorer: Gives the model of a provider that reranks, where one is configured.
+        rerankers: All there are.
     """
     return Searcher(
         store,
         embedders.asking,
-        rerankers=_rerankers(store, embedders, config, scorer),
+        rerankers=_rerankers(store, embedders, config, scorer, rerankers),
         enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=search_settings(config),
         monitor=SearchMonitor(
@@ -72,7 +76,12 @@ def make_searcher(
 
 
 def make_trial_searcher(
-    store: Store, embedders: Embedders, config: RAGConfig, *, seen: Callable[[Collection], Collection]
+    store: Store,
+    embedders: Embedders,
+    config: RAGConfig,
+    *,
+    seen: Callable[[Collection], Collection],
+    rerankers: Plugins,
 ) -> Searcher:
     """A searcher that tries collections in other vector spaces: without language models, caches and notes.
 
@@ -81,11 +90,12 @@ def make_trial_searcher(
         embedders: Make the models of collections.
         config: All settings.
         seen: What is searched in place of a collection.
+        rerankers: All there are.
     """
     return Searcher(
         store,
         embedders.asking,
-        rerankers=_rerankers(store, embedders, config, lambda: None),
+        rerankers=_rerankers(store, embedders, config, lambda: None, rerankers),
         settings=replace(search_settings(config), notes=False, cache_entries=0),
         seen=seen,
         meters=embedders.meters,
@@ -99,15 +109,16 @@ def make_why_not(
     *,
     chat_model: Callable[[], ChatModel | None],
     scorer: Callable[[], PairScorer | None],
+    rerankers: Plugins,
 ) -> WhyNotInquiry:
     """What says why a search of the same settings does not find a document; the arguments are `make_searcher`'s."""
     from recollect.retrieval.why_not import WhyNotInquiry
 
-    rerankers, settings = _rerankers(store, embedders, config, scorer), search_settings(config)
+    made, settings = _rerankers(store, embedders, config, scorer, rerankers), search_settings(config)
     quiet = replace(settings, notes=False)
 
     def searcher(enhancers: Sequence[QueryEnhancer]) -> Searcher:
-        return Searcher(store, embedders.asking, rerankers=rerankers, enhancers=lambda _: enhancers, settings=quiet)
+        return Searcher(store, embedders.asking, rerankers=made, enhancers=lambda _: enhancers, settings=quiet)
 
     return WhyNotInquiry(
         store.database,
@@ -121,7 +132,11 @@ def make_why_not(
 
 
 def _rerankers(
-    store: Store, embedders: Embedders, config: RAGConfig, scorer: Callable[[], PairScorer | None]
+    store: Store,
+    embedders: Embedders,
+    config: RAGConfig,
+    scorer: Callable[[], PairScorer | None],
+    rerankers: Plugins,
 ) -> RerankerMaker:
     retrieval = config.retrieval
 
@@ -140,6 +155,7 @@ def _rerankers(
             language=config.language,
             stored=None if model is None else _stored_tokens(store, tenant_id, model.model_name),
             scorer=scorer() if name == "hosted" else None,
+            rerankers=rerankers,
         )
 
     def reranker(name: str, tenant_id: int, place: Collection) -> Reranker:
@@ -217,7 +233,8 @@ def search_settings(config: RAGConfig) -> SearchSettings:
     retrieval = config.retrieval
     return SearchSettings(
         top_k=config.top_k,
-        mode=retrieval.mode,
+        # A retriever of somebody's own is asked before: what is left is for searches that it cannot answer.
+        mode=retrieval.mode if retrieval.mode in MODES else "hybrid",
         ranking=RankingSettings(
             fusion=retrieval.fusion,
             dense_weight=retrieval.dense_weight,

@@ -64,7 +64,9 @@ def _searching(at: Standpoint, place: Collection) -> Callable[[CaseSearch], Sequ
         }
         return replace(found, **changed)
 
-    searcher = make_trial_searcher(at.store, at.assembly.embedders, at.config, seen=seen)
+    searcher = make_trial_searcher(
+        at.store, at.assembly.embedders, at.config, seen=seen, rerankers=at.assembly.rerankers
+    )
     scope, options = at.owner(), RetrievalOptions()
 
     def search(asked: CaseSearch) -> list[Hit]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.model import Principal
     from recollect.model.collection import Collection
+    from recollect.model.remote import Remote
     from recollect.pipeline.assembly import Assembly
     from recollect.store.store import Store
 
@@ -37,6 +38,7 @@ class Standpoint:
         as_of: The moment (time-zone aware); None: the present.
         session: The id of a session with documents, of a conversation, or of both.
         user: Whose conversations.
+        remotes: What is searched together with the collections; None: what is configured.
     """
 
     assembly: Assembly
@@ -46,6 +48,7 @@ class Standpoint:
     as_of: datetime | None = None
     session: str | None = None
     user: str | None = None
+    remotes: tuple[Remote, ...] | None = None
 
     @property
     def config(self) -> RAGConfig:
@@ -132,7 +135,18 @@ class Standpoint:
         """Where searches look; with a session, in the collections that the view was given beside it."""
         names = self.names if session is None else (self.collections or ())
         collections = None if EVERY_COLLECTION in names else names
-        return Target(collections=collections, optional=frozenset({DEFAULT_COLLECTION}), session=session)
+        return Target(
+            collections=collections,
+            optional=frozenset({DEFAULT_COLLECTION}),
+            session=session,
+            remotes=self._remotes() if names else (),
+        )
+
+    def _remotes(self) -> tuple[Remote, ...]:
+        """What is searched together with the collections: what is configured is the configured tenant's alone."""
+        if self.remotes is not None or not self.assembly.remotes:
+            return self.remotes or ()
+        return self.assembly.remotes if self.everything.tenant_id == self.assembly.default_tenant else ()
 
     @property
     def named(self) -> str | None:

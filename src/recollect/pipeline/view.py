@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from recollect.model import IngestResult
     from recollect.model.job import Job
     from recollect.model.memory import RecallOptions, Recollection, Remembered, Turn
+    from recollect.model.remote import Remote
     from recollect.model.why_not import WhyNot
     from recollect.pipeline.answering import AskEvent
     from recollect.pipeline.jobs import JobCallback
     from recollect.pipeline.standpoint import Standpoint
+    from recollect.retrieval.retrievers import Retriever
     from recollect.store.store import Store
 
 
@@ -68,6 +70,7 @@ class View(Groups):
         as_of: Moment | None = UNCHANGED,
         session: str | None = UNCHANGED,
         user: str | None = UNCHANGED,
+        remotes: Sequence[Remote | Retriever | str] | None = UNCHANGED,
     ) -> View:
         """A view that differs from this one in what is named here.
 
@@ -82,15 +85,23 @@ class View(Groups):
                 ``collections``, and what is ingested goes there; `recall`, `remember` and contexts are of the
                 conversation of that id.
             user: Whose conversations, beside the session's; None: with a session that one alone, otherwise everybody's.
+            remotes: What is searched together with the collections, for contexts and answers too: servers (a
+                `recollect.Client`, whose key says what it may read), retrievers of your own, each alone or as a
+                `recollect.Remote` with its name and time limit, or the name of a configured one. None: what is
+                configured (``[[rag.remotes]]``, ``RAGPipeline(remotes=…)``), of the configured tenant.
 
         Raises:
-            UsageError: ``as_of`` is no time, or ``collections`` names none.
+            UsageError: ``as_of`` is no time, ``collections`` names none, or something among ``remotes`` is none.
         """
         given: dict[str, Any] = {"tenant": tenant, "principal": principal, "session": session, "user": user}
         if as_of is not UNCHANGED:
             given["as_of"] = None if as_of is None else read_time(as_of, name="as_of")
         if collections is not UNCHANGED:
             given["collections"] = _names(collections)
+        if remotes is not UNCHANGED:
+            from recollect.pipeline.federation import as_remotes
+
+            given["remotes"] = None if remotes is None else as_remotes(remotes, self._at.assembly.remotes)
         changes = {name: value for name, value in given.items() if value is not UNCHANGED}
         return View(replace(self._at, **changes))
 

@@ -57,6 +57,8 @@ class CitationJson(QuotedPlaceJson):
     """How well the quote supports what cites it, 0 to 1; of answers that a model wrote."""
     collection: NotRequired[str]
     """Where the document is, in an answer from several collections."""
+    server: NotRequired[str]
+    """The remote whose document it is; `document_id` is negative then, and `source` names it there."""
     notes: NotRequired[list[PassageNoteJson]]
     """Why what is quoted is not the last word."""
 
@@ -124,7 +126,7 @@ class AnswerJson(Shape):
     nearest: NotRequired[NearestJson | None]
     """What came nearest to a refusal's answer; where an explanation was asked for."""
     warnings: NotRequired[list[str]]
-    """Why nothing was found, where something can be said about it."""
+    """What is missing because it did not reply or failed, and why nothing was found."""
 
 
 def answer_json(answer: Answer, *, explain: bool = False, warnings: Sequence[str] = ()) -> AnswerJson:
@@ -158,8 +160,8 @@ def answer_json(answer: Answer, *, explain: bool = False, warnings: Sequence[str
     }
     if explain and answer.refused:
         shown["nearest"] = None if answer.nearest is None else _nearest(answer.nearest)
-    if warnings:
-        shown["warnings"] = list(warnings)
+    if answer.warnings or warnings:
+        shown["warnings"] = [*answer.warnings, *warnings]
     return shown
 
 
@@ -173,6 +175,8 @@ def citation_json(citation: Citation) -> CitationJson:
         shown["support"] = citation.support
     if citation.collection is not None:
         shown["collection"] = citation.collection
+    if citation.server is not None:
+        shown["server"] = citation.server
     if citation.notes:
         shown["notes"] = passage_notes_json(citation.notes)
     return shown

@@ -33,6 +33,10 @@ class ContextBlockJson(PassagePlaceJson):
     """When what it tells happened or was written."""
     shortened: bool
     """Whether the passage went on."""
+    collection: NotRequired[str]
+    """Where it was found, in a search of several collections."""
+    server: NotRequired[str]
+    """The remote that found it. The numbers of its document and chunk are negative; `source` names it there."""
     notes: NotRequired[list[PassageNoteJson]]
     """Why it is not the last word."""
 
@@ -52,7 +56,7 @@ class AssembledContextJson(Shape):
     """Passages for which there was no room."""
     passages: list[ContextBlockJson]
     warnings: NotRequired[list[str]]
-    """Why nothing was found, where something can be said about it."""
+    """What is missing because it did not reply or failed, and why nothing was found."""
 
 
 class WeightsJson(Shape):
@@ -120,6 +124,8 @@ class ContextPassageJson(Shape):
     """How likely a document's passage answers the query, 0 to 1."""
     content: str
     """What is shown of it."""
+    server: NotRequired[str]
+    """The remote that found it. The number of its document is negative; `source` names it there."""
     metadata: dict[str, Any]
 
 
@@ -141,7 +147,7 @@ class ContextAssemblyJson(Shape):
     explain: NotRequired[ContextExplainJson]
     """Where it was asked for."""
     warnings: NotRequired[list[str]]
-    """Why nothing was found, where something can be said about it."""
+    """What is missing because it did not reply or failed, and why nothing was found."""
 
 
 def assembled_context_json(
@@ -163,8 +169,8 @@ def assembled_context_json(
         "omitted": context.omitted,
         "passages": [_block(block) for block in context.blocks],
     }
-    if warnings:
-        shown["warnings"] = list(warnings)
+    if context.warnings or warnings:
+        shown["warnings"] = [*context.warnings, *warnings]
     return shown
 
 
@@ -189,8 +195,9 @@ def context_assembly_json(
     }
     if explain:
         shown["explain"] = context_explain_json(found)
-    if warnings:
-        shown["warnings"] = list(warnings)
+    told = [*found.found.context.warnings, *warnings]
+    if told:
+        shown["warnings"] = told
     return shown
 
 
@@ -232,6 +239,10 @@ def _block(block: ContextBlock) -> ContextBlockJson:
         "event_time": iso(passage.event_time),
         "shortened": block.shortened,
     }
+    if passage.collection is not None:
+        shown["collection"] = passage.collection
+    if passage.server is not None:
+        shown["server"] = passage.server
     if passage.notes:
         shown["notes"] = passage_notes_json(passage.notes)
     return shown
@@ -241,7 +252,7 @@ def _passage(number: int, one: HybridPassage) -> ContextPassageJson:
     shown: ContextPassageJson = {
         "number": number,
         "kind": one.kind,
-        **passage_place_json(one.passage),
+        **passage_place_json(one.passage),  # type: ignore[typeddict-item]  # it has none of the optional keys
         "source": one.source,
         "score": one.score,
         # Of documents: the measure was fitted to their passages, and not to turns with those before them.
@@ -251,4 +262,6 @@ def _passage(number: int, one: HybridPassage) -> ContextPassageJson:
     }
     if one.kind != "document":
         shown["document_id"] = shown["start_offset"] = shown["end_offset"] = shown["parts"] = None
+    if one.passage.server is not None:
+        shown["server"] = one.passage.server
     return shown

@@ -69,6 +69,8 @@ class SearchResultJson(PassagePlaceJson):
     """The model that has written it, as `provider/model`: of a picture's description."""
     collection: NotRequired[str]
     """Where it was found, in a search of several collections."""
+    server: NotRequired[str]
+    """The remote that found it. The numbers of its document and chunk are negative; `source` names it there."""
     also_in: NotRequired[list[AlsoInJson]]
     """The other documents that say the same."""
     notes: NotRequired[list[PassageNoteJson]]
@@ -141,7 +143,7 @@ class SearchReplyJson(Shape):
     explain: NotRequired[ReplyExplainJson]
     """Where it was asked for."""
     warnings: NotRequired[list[str]]
-    """Why nothing was found, where something can be said about it."""
+    """What is missing because it did not reply or failed, and why nothing was found."""
 
 
 class SearchHintsJson(Shape):
@@ -171,8 +173,8 @@ def search_reply_json(reply: SearchReply, *, warnings: Sequence[str] = ()) -> Se
         shown["exact"] = reply.exact
         shown["reranked"] = reply.reranked
         shown["explain"] = _reply_explanation(reply.explain)
-    if warnings:
-        shown["warnings"] = list(warnings)
+    if reply.warnings or warnings:
+        shown["warnings"] = [*reply.warnings, *warnings]
     return shown
 
 
@@ -192,6 +194,8 @@ def _result(result: RetrievedContext) -> SearchResultJson:
         shown["generated_by"] = result.generated_by
     if result.collection is not None:
         shown["collection"] = result.collection
+    if result.server is not None:
+        shown["server"] = result.server
     if result.also_in:
         shown["also_in"] = [
             {"document_id": one.document_id, "source": one.source, "title": one.title, "collection": one.collection}

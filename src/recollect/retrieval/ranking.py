@@ -75,6 +75,7 @@ class Ranking:
         reranker: Its name, None where none was asked.
         reranked: Whether it had a say.
         reason: Why not.
+        failed: Whether that is because the reranker failed.
         preferences: What scores were multiplied by for the sake of who asks.
     """
 
@@ -84,6 +85,7 @@ class Ranking:
     reranker: str | None = None
     reranked: bool = False
     reason: str = ""
+    failed: bool = False
     preferences: Mapping[int, float] = field(default_factory=dict)
 
 
@@ -245,7 +247,7 @@ class Ranker:
             own_thread=not defaults.needs_embedding,
         )
         if not outcome.reranked:
-            return replace(first, reason=outcome.reason)
+            return replace(first, reason=outcome.reason, failed=outcome.failed)
         ranked = _presented([(one.candidate.chunk_id, one.score) for one in outcome.ranking])
         lowest = ranked[-1][1]
         # What the reranker did not see follows, in its order, and never above what it saw.

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
-from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError
+from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError, UsageError
 from recollect.forking import computes_properties
 from recollect.model import CompleteOptions, RetrievalOptions, RetrievedContext, Scope, SearchReply, TokenUsage
 from recollect.model.bounds import MAX_CANDIDATES, MAX_RERANK_CANDIDATES
@@ -23,6 +23,7 @@ from recollect.retrieval.pooled_statistics import merged, pooled
 from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
 from recollect.retrieval.reading import ChunkReader
 from recollect.retrieval.relevance import RelevanceMeter, RelevanceMeters, SimilarityScale
+from recollect.retrieval.retrievers import MODES
 from recollect.retrieval.shaping import Shaper
 from recollect.retrieval.spaces import VectorSpace, joined, spaces_of
 from recollect.retrieval.sql_candidates import SqlCandidates
@@ -214,6 +215,8 @@ class Searcher:
             StoreError: What may be read changed again and again during the search.
         """
         validate(query, options)
+        if options.mode not in (None, *MODES):
+            raise UsageError(f"mode must be hybrid, dense or lexical here, not {options.mode!r}.")
         complete = self._settings.complete(at_moment(options, scope.as_of))
         require_width(complete)
         database = self._store.database
@@ -350,6 +353,9 @@ class Searcher:
             explain=explained(self._store, asked, options, found, ranking, dropped) if options.explain else None,
             usage=TokenUsage.total(search.spent),
             wordings=tuple(dict.fromkeys(wording for one in requests for wording in one.plan.wordings)),
+            warnings=(f"The reranker {ranking.reranker!r} failed: the passages are in the order before it.",)
+            if ranking.failed
+            else (),
         )
 
     def _told(

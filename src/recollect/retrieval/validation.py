@@ -30,8 +30,8 @@ def validate(query: str, options: RetrievalOptions) -> None:
         UsageError: Something else is wrong; says what, and what is allowed.
     """
     _require_question(query)
-    if options.mode not in (None, "hybrid", "dense", "lexical"):
-        raise UsageError(f"mode must be hybrid, dense or lexical, not {options.mode!r}.")
+    if options.mode is not None and not isinstance(options.mode, str):
+        raise UsageError(f"mode must be a text, not {options.mode!r}.")
     if options.fusion not in (None, "weighted", "rrf"):
         raise UsageError(f"fusion must be weighted or rrf, not {options.fusion!r}.")
     for name in ("department", "source", "tags"):

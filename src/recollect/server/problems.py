@@ -85,6 +85,7 @@ _ROWS = (
     _Row(errors.ConfigurationError, 500, "configuration", "The server is not configured for this", withheld=True),
     _Row(errors.IdempotencyKeyReusedError, 422, "idempotency-key-reused", "The key was used for something else"),
     _Row(errors.OutOfBoundsError, 422, "not-valid", "The request is not valid"),
+    _Row(errors.PluginError, 500, "plugin-failed", "A plug-in of the server failed"),
     _Row(errors.UsageError, 400, "bad-request", "The request cannot be done as it is"),
     _Row(errors.SessionExpiredError, 410, "session-expired", "The session's time is over"),
     _Row(errors.NotFoundError, 404, "not-found", "There is no such thing"),

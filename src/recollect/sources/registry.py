@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, cast
 
 from pydantic import ValidationError
 
 from recollect.errors import UsageError
+from recollect.plugins import Plugins
 from recollect.sources.base import ConnectorClass, ConnectorSettings
 
-#: Packages of others add connectors by entry points of this group: a name, and a class like those here.
-ENTRY_POINTS = "recollect.connectors"
-
-_OWN = {
-    "git": "recollect.sources.git:GitConnector",
-    "imap": "recollect.sources.imap:ImapConnector",
-    "s3": "recollect.sources.s3:S3Connector",
-}
+#: Packages of others add connectors by entry points of its group: a name, and a class like those here.
+CONNECTORS = Plugins(
+    kind="connector",
+    group="recollect.connectors",
+    own={
+        "git": "recollect.sources.git:GitConnector",
+        "imap": "recollect.sources.imap:ImapConnector",
+        "s3": "recollect.sources.s3:S3Connector",
+    },
+    methods=("Settings", "changes", "fetch", "grants", "close"),
+)
 
 
 def connector_names() -> list[str]:
     """The names of all connectors, those of other packages included."""
-    return sorted({*_OWN, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+    return CONNECTORS.names()
 
 
 def connector_class(name: str) -> ConnectorClass:
@@ -33,12 +35,7 @@ def connector_class(name: str) -> ConnectorClass:
     Raises:
         UsageError: There is none.
     """
-    if name in _OWN:
-        module, _, attribute = _OWN[name].partition(":")
-        return cast("ConnectorClass", getattr(import_module(module), attribute))
-    for point in entry_points(group=ENTRY_POINTS, name=name):
-        return cast("ConnectorClass", point.load())
-    raise UsageError(f"There is no connector {name!r}; there are {', '.join(connector_names())}.")
+    return cast("ConnectorClass", CONNECTORS.find(name))
 
 
 def connector_of(location: str) -> str | None:

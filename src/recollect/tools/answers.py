@@ -73,6 +73,7 @@ def _cited(one: Citation) -> dict[str, Any]:
         "document_id": one.document_id,
         "source": shortened(one.source),
         "collection": one.collection,
+        "server": one.server,
         "section": shortened(one.section),
         "page": one.page,
         "start_offset": one.start_offset,

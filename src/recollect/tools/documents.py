@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.errors import NotFoundError, SessionExpiredError, UsageError
 from recollect.model import RetrievalOptions
@@ -12,7 +12,7 @@ from recollect.model import RetrievalOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from recollect.model import RetrievedContext, SearchMode
+    from recollect.model import RetrievedContext
     from recollect.model.contents import DocumentEntry, MatchedDocument
     from recollect.model.outline import Heading
     from recollect.pipeline.view import View
@@ -291,7 +291,7 @@ def _passages(
         query,
         RetrievalOptions(
             top_k=top_k,
-            mode=cast("SearchMode | None", mode),
+            mode=mode,
             department=() if department is None else (department,),
             tags=tags or (),
             filters=None if document_id is None else {"document_id": document_id},
@@ -305,6 +305,7 @@ def _place(passage: RetrievedContext) -> dict[str, Any]:
         "source": shortened(passage.source),
         "title": shortened(passage.title),
         "collection": passage.collection,
+        "server": passage.server,
         "section": shortened(passage.section),
         "page": passage.page,
         "start_offset": passage.start_offset,

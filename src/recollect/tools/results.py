@@ -39,6 +39,9 @@ class Span(TypedDict):
     source: Annotated[str, Field(description="Where the document came from: a path, a URL, or a name.")]
     title: NotRequired[str]
     collection: NotRequired[str]
+    server: NotRequired[
+        Annotated[str, Field(description="Another server that has the document: the other tools cannot read it.")]
+    ]
     section: NotRequired[Section]
     page: NotRequired[Page]
     start_offset: Start

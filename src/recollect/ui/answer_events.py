@@ -105,6 +105,7 @@ async def page_events(
                         "start_offset": piece.start_offset,
                         "end_offset": piece.end_offset,
                         "collection": piece.collection or alone(),
+                        "server": piece.server,
                     }
                     writing.cited[piece.marker] = cited_at(talk, place)
                 case UnsupportedSentence():

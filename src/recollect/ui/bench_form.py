@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from recollect.config import RAGConfig
     from recollect.pipeline import View
+    from recollect.pipeline.assembly import Assembly
     from recollect.ui.visit import Visit
 
 Side = Literal["a", "b"]
@@ -99,6 +100,18 @@ OPTIONS: tuple[Option, ...] = (
 _SHARED = ("q", "collection", "as_of", "user", "roles", "in_department", "groups")
 _FILTERS = ("department", "source", "tag", "filter", "event_from", "event_to")
 #: Everything that stands in the address of a bench, the document that is missed included.
+
+
+def offered(assembly: Assembly) -> tuple[Option, ...]:
+    """The options, with the names of parts that are not recollect's own among the choices."""
+    parts = {"mode": assembly.retrievers, "rerank": assembly.rerankers}
+
+    def choices(option: Option) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*option.choices, *(parts[option.name].names() if option.name in parts else ())]))
+
+    return tuple(replace(option, choices=choices(option)) for option in OPTIONS)
+
+
 NAMES = (*_SHARED, *_FILTERS, "missed", *(f"{side}_{option.name}" for side in SIDES for option in OPTIONS))
 _LONGEST = 20_000
 

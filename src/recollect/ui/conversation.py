@@ -71,7 +71,7 @@ class Cited:
         source: The document's path.
         section: The headings above it.
         page: From 1.
-        path: Where it is shown beside the answer.
+        path: Where it is shown beside the answer; empty: another server has it.
         notes: Why it is not the last word: kind, moment, newer source.
     """
 
@@ -218,6 +218,8 @@ def _footnote(by_marker: Mapping[int, Cited], language: Language, base: str, num
     if cited is None:
         return None
     label = language.gettext("Source {number}: {source}").format(number=number, source=cited.source)
+    if not cited.path:
+        return Markup('<span class="footnote" title="{label}">{number}</span>').format(label=label, number=number)
     return Markup(
         '<a class="footnote" href="{path}" hx-get="{path}" hx-target="#source-content" hx-swap="innerHTML" '
         'aria-label="{label}" title="{source}">{number}</a>'
@@ -352,12 +354,13 @@ def cited_at(talk: Talk, place: Mapping[str, Any], *, notes: Sequence[Mapping[st
         "session": talk.session if str(place.get("collection") or "").startswith("session:") else None,
     }
     told = urlencode({key: value for key, value in query.items() if value is not None})
+    server = place.get("server")
     return Cited(
         marker=int(place.get("marker") or 0),
-        source=str(place.get("source") or ""),
+        source=f"{place.get('source') or ''} ({server})" if server else str(place.get("source") or ""),
         section=None if place.get("section") is None else str(place["section"]),
         page=None if place.get("page") is None else int(place["page"]),
-        path=f"/documents/{int(place['document_id'])}/source?{told}",
+        path="" if server else f"/documents/{int(place['document_id'])}/source?{told}",
         notes=[{name: str(note.get(name) or "") for name in ("kind", "at", "source")} for note in notes],
     )
 

@@ -102,7 +102,11 @@ def _context(told: Json) -> AssembledContext:
         for one in told["passages"]
     )
     return AssembledContext(
-        text=told["context"], blocks=blocks, token_count=told["token_count"], omitted=told["omitted"]
+        text=told["context"],
+        blocks=blocks,
+        token_count=told["token_count"],
+        omitted=told["omitted"],
+        warnings=tuple(told.get("warnings", ())),
     )
 
 

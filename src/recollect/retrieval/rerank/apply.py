@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
 from collections.abc import Sequence
-from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from recollect.errors import UsageError
-from recollect.forking import renew_in_children
-from recollect.interruption import Interrupted, Interruption, check, current, stoppable
 from recollect.retrieval.rerank.base import Candidate, Reranker
+from recollect.retrieval.timed import TimedCalls
 
 logger = logging.getLogger(__name__)
 
@@ -28,22 +25,7 @@ TIMEOUT_SECONDS = 10.0
 MAX_CALLS = 8
 
 
-class _Slots:
-    """What bounds the calls of this process."""
-
-    def __init__(self) -> None:
-        self.renew_in_child()
-        renew_in_children(self)
-
-    def renew_in_child(self) -> None:
-        """In the child of a fork: the parent's calls are not under way here."""
-        self.free = threading.BoundedSemaphore(MAX_CALLS)
-
-
-@cache
-def _slots() -> _Slots:
-    return _Slots()
-
+_CALLS = TimedCalls("rerankers", most=MAX_CALLS)
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,51 +53,15 @@ class RerankOutcome:
         ranking: Every candidate, best first; in the first stage's order where ``reranked`` is False.
         reranked: Whether the reranker had a say.
         reason: Why not, in words for a person; empty where it had.
+        failed: Whether that is because the reranker failed.
         milliseconds: How long the search waited.
     """
 
     ranking: tuple[RerankedCandidate, ...]
     reranked: bool
     reason: str = ""
+    failed: bool = False
     milliseconds: float = 0.0
-
-
-class _Call:
-    """One call of a reranker on a thread of its own."""
-
-    def __init__(self, reranker: Reranker, query: str, candidates: Sequence[Candidate]) -> None:
-        self._reranker = reranker
-        self._query = query
-        self._candidates = candidates
-        self._done = threading.Event()
-        self._scores: list[float] = []
-        self._error: Exception | None = None
-        self._interruption = Interruption()
-
-    def run(self) -> None:
-        current.set(self._interruption)
-        try:
-            self._scores = list(self._reranker.rerank(self._query, self._candidates))
-        except Interrupted:
-            return
-        except Exception as exc:  # noqa: BLE001 - whatever a reranker does, the search has an answer without it
-            self._error = exc
-        finally:
-            _slots().free.release()
-            self._done.set()
-
-    def wait(self, seconds: float) -> list[float]:
-        try:
-            with stoppable(self._done.set):
-                if not self._done.wait(seconds):
-                    raise TimeoutError(f"it took longer than {seconds:g} seconds")
-            check()
-        finally:
-            # Nobody waits for it any more, whyever.
-            self._interruption.interrupt()
-        if self._error is not None:
-            raise self._error
-        return self._scores
 
 
 def apply(
@@ -165,7 +111,7 @@ def apply(
         reason = f"{type(exc).__name__}: {exc}"
         logger.warning("The reranker %s failed, so the results are not reranked. %s", reranker.name, reason)
         return RerankOutcome(
-            ranking=_first_order(candidates), reranked=False, reason=reason, milliseconds=_since(started)
+            ranking=_first_order(candidates), reranked=False, reason=reason, failed=True, milliseconds=_since(started)
         )
     return RerankOutcome(ranking=_mixed(candidates, scores, weight), reranked=True, milliseconds=_since(started))
 
@@ -203,22 +149,13 @@ def apply_to_parts(
     return RerankOutcome(ranking=tuple(ranking), reranked=True, milliseconds=_since(started))
 
 
-def _scores(reranker: Reranker, query: str, candidates: Sequence[Candidate], timeout_seconds: float) -> list[float]:
-    if not _slots().free.acquire(blocking=False):
-        raise TimeoutError(f"{MAX_CALLS} calls of rerankers are under way already")
-    call = _Call(reranker, query, candidates)
-    # Daemonic, so that a hung reranker does not keep the process from ending.
-    run, name = partial(copy_context().run, call.run), f"recollect-rerank-{reranker.name}"
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        _slots().free.release()
-        raise
+def _scores(reranker: Reranker, query: str, candidates: Sequence[Candidate], timeout_seconds: float) -> Sequence[float]:
+    call = _CALLS.start(partial(reranker.rerank, query, candidates), name=f"recollect-rerank-{reranker.name}")
     return call.wait(timeout_seconds)
 
 
-def _checked(scores: Sequence[float], count: int) -> list[float]:
+def _checked(given: Sequence[float], count: int) -> list[float]:
+    scores = list(given)
     if len(scores) != count:
         raise ValueError(f"it gave {len(scores)} scores for {count} candidates")
     checked = [float(score) for score in scores]

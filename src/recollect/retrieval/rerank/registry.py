@@ -9,11 +9,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
+from recollect.plugins import Plugins
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.quantise import Precision
-    from recollect.retrieval.rerank.base import Reranker
+    from recollect.retrieval.rerank.base import Candidate, Reranker
     from recollect.retrieval.rerank.cross_encoder import PairScorer
     from recollect.retrieval.rerank.late_interaction import StoredVectors
 
@@ -54,6 +57,18 @@ DEFAULTS: Mapping[str, RerankDefaults] = MappingProxyType(
 EMBEDDING_RERANKERS = frozenset({"best_sentence", "late_interaction"})
 
 
+@dataclass(frozen=True, slots=True)
+class PluggedReranker:
+    """A reranker that is not recollect's own, under the name that it was given."""
+
+    name: str
+    inner: Reranker
+
+    def rerank(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
+        """Score candidates; whoever asks checks the scores."""
+        return self.inner.rerank(query, candidates)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
     embedder: EmbeddingProvider | None
@@ -77,12 +92,13 @@ def make_reranker(
     language: str = "en",
     stored: StoredVectors | None = None,
     scorer: PairScorer | None = None,
+    rerankers: Plugins | None = None,
 ) -> Reranker:
     """Make the reranker that a configuration names. Nothing is loaded before its first use.
 
     Args:
         name: ``"consensus"``, ``"late_interaction"``, ``"best_sentence"``, ``"bm25"``, ``"cross_encoder"`` or
-            ``"hosted"``.
+            ``"hosted"``, or one of ``rerankers``.
         embedder: For ``best_sentence`` any embedder, for ``late_interaction`` the local one; required there.
         model: For ``cross_encoder``, a directory or the name of a model; required there.
         model_directory: For ``cross_encoder``, where models are kept; required there.
@@ -91,6 +107,7 @@ def make_reranker(
         language: For ``best_sentence`` and ``bm25``, the texts' language, ISO 639-1.
         stored: For ``late_interaction``, looks up the token vectors that ingest stored.
         scorer: For ``hosted``, a provider's model; required there.
+        rerankers: All there are; None: `RERANKERS`.
 
     Raises:
         UsageError: The name is unknown, or an argument that it requires is missing or unfit.
@@ -99,9 +116,10 @@ def make_reranker(
         >>> make_reranker("consensus").name
         'consensus'
     """
-    make = _RERANKERS.get(name)
-    if make is None:
-        raise UsageError(f"Unknown reranker {name!r}; known are {', '.join(sorted(_RERANKERS))}.")
+    known = RERANKERS if rerankers is None else rerankers
+    if not known.is_own(name):
+        return PluggedReranker(name, known.shared(name))
+    make: Callable[[_Request], Reranker] = known.find(name)
     return make(
         _Request(
             embedder=embedder,
@@ -172,13 +190,18 @@ def _hosted(request: _Request) -> Reranker:
     return CrossEncoderReranker(request.scorer, name="hosted")
 
 
-_RERANKERS: Mapping[str, Callable[[_Request], Reranker]] = MappingProxyType(
-    {
+#: Other packages add rerankers by entry points of its group: a name, and a class that is made without arguments.
+RERANKERS = Plugins(
+    kind="reranker",
+    group="recollect.rerankers",
+    own={
         "best_sentence": _best_sentence,
         "bm25": _bm25,
         "consensus": _consensus,
         "cross_encoder": _cross_encoder,
         "hosted": _hosted,
         "late_interaction": _late_interaction,
-    }
+    },
+    methods=("rerank",),
+    reserved=("none",),
 )

@@ -170,11 +170,11 @@ class Question:
         filters: Mapping[str, Any] | None,
         min_relevance: float | None,
     ) -> Question:
-        """The same question, of other collections, with what is given of the options."""
+        """The same question, of these collections alone, with what is given of the options."""
         given = {"top_k": top_k, "filters": filters, "min_relevance": min_relevance}
         changes = {name: value for name, value in given.items() if value is not None}
         options = replace(self.options, **changes)  # type: ignore[arg-type]
-        return replace(self, view=self.view.view(collections=collections), options=options)
+        return replace(self, view=self.view.view(collections=collections, remotes=()), options=options)
 
 
 async def question_of(

@@ -69,6 +69,7 @@ def chat_annotations(answer: Answer, request: Request) -> list[ChatAnnotationJso
             },
         }
         for start, end, citation in markers(answer)
+        if citation.server is None or _is_address(citation.source)
     ]
 
 
@@ -87,6 +88,7 @@ def file_annotations(answer: Answer, made: Made) -> list[FileCitationJson]:
             "filename": citation.source,
         }
         for start, _, citation in markers(answer)
+        if citation.server is None  # what another server has is no file here
     ]
 
 
@@ -102,13 +104,17 @@ def without_footnotes(text: str) -> str:
 
 
 def _address(citation: Citation, request: Request) -> str:
-    if citation.source.startswith(("https://", "http://")):
+    if _is_address(citation.source):
         return citation.source
     return str(request.base_url.replace(path=f"/v1/documents/{citation.document_id}"))
 
 
+def _is_address(source: str) -> bool:
+    return source.startswith(("https://", "http://"))
+
+
 def _place(citation: Citation, answer: Answer) -> str:
-    where = [citation.source]
+    where = [citation.source if citation.server is None else f"{citation.source} ({citation.server})"]
     if citation.section:
         where.append(citation.section)
     if citation.page:

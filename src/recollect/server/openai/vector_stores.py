@@ -221,7 +221,7 @@ async def search(
 
 
 def _found(caller: View, vector_store_id: str, body: VectorStoreSearchBody) -> FoundPassagesJson:
-    view = caller.view(collections=vector_store(caller, vector_store_id).name)
+    view = caller.view(collections=vector_store(caller, vector_store_id).name, remotes=())
     queries = [body.query] if isinstance(body.query, str) else list(body.query)
     options = RetrievalOptions(
         top_k=body.max_num_results,

@@ -75,6 +75,9 @@ class Viewpoint(Body):
         None, description="What was known at this time: ISO 8601 (without a zone: UTC), or 7d."
     )
     as_: Asker | None = Field(None, alias="as", description="For whom the owner of the store asks.")
+    remotes: tuple[Name, ...] | None = Field(
+        None, description="Servers that are searched at the same time, by name; left out: those that are configured."
+    )
 
     def of(self, view: View) -> View:
         """The view that the request is about.
@@ -91,6 +94,8 @@ class Viewpoint(Body):
         seen = acting_as(view, self.as_)
         if self.as_of is not None:
             seen = seen.view(as_of=self.as_of)
+        if self.remotes is not None:
+            seen = seen.view(remotes=self.remotes)
         if self.session is not None:
             return seen.view(session=self.session, collections=self.with_ or None)
         return seen.view(collections="*" if self.everywhere else self.collection)

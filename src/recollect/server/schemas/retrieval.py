@@ -25,7 +25,7 @@ from recollect.server.schemas.base import Body, Moment, Name, Text, Viewpoint
 class SearchOptions(Viewpoint):
     """How passages are searched; what is left out is as configured."""
 
-    mode: Literal["hybrid", "dense", "lexical"] | None = None
+    mode: Name | None = Field(None, description="hybrid, dense, lexical, or a retriever that the server has.")
     top_k: int | None = Field(None, ge=1, le=MAX_TOP_K)
     fusion: Literal["weighted", "rrf"] | None = None
     dense_weight: float | None = Field(None, ge=0, le=1)
@@ -34,6 +34,7 @@ class SearchOptions(Viewpoint):
     min_similarity: float | None = Field(None, ge=-1, le=1)
     min_relevance: float | None = Field(None, ge=0, le=1)
     min_score: float | None = None
+    relevance_floor: bool = Field(False, description="Nothing, if not even the best passage is relevant enough.")
     rerank: Name | None = None
     rerank_candidates: int | None = Field(None, ge=1, le=MAX_RERANK_CANDIDATES)
     pseudo_relevance: bool | None = None
@@ -80,6 +81,7 @@ class SearchOptions(Viewpoint):
             pseudo_relevance=self.pseudo_relevance,
             min_score=self.min_score,
             min_relevance=self.min_relevance,
+            relevance_floor=self.relevance_floor,
             collapse_duplicates=self.collapse,
             mmr_lambda=self.mmr,
             neighbours=self.neighbours,

@@ -15,7 +15,7 @@ from recollect.errors import NotFoundError, PermissionDeniedError, RecollectErro
 from recollect.model.time import read_time
 from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases, save_case, saved_cases
 from recollect.pipeline.temporal import known_span
-from recollect.ui.bench_form import OPTIONS, SIDES, Bench, Side, configured, may_ask_as_others
+from recollect.ui.bench_form import OPTIONS, SIDES, Bench, Side, configured, may_ask_as_others, offered
 from recollect.ui.bench_results import compared
 from recollect.ui.navigation import BENCH
 from recollect.ui.page_route import page_router
@@ -96,7 +96,7 @@ def _form(visit: Visit, bench: Bench) -> dict[str, Any]:
         span = at = None
     return {
         "bench": bench,
-        "options": OPTIONS,
+        "options": offered(visit.view.standpoint.assembly),
         "sides": SIDES,
         "defaults": {option.name: configured(option, config) for option in OPTIONS},
         "collections": [one.name for one in places],

@@ -9,7 +9,6 @@ from urllib.parse import quote, quote_plus
 from fastapi import Form, Query
 from starlette.responses import Response, StreamingResponse
 
-from recollect.chunking.registry import strategy_names
 from recollect.errors import UsageError
 from recollect.model.collection import Collection
 from recollect.pipeline import View
@@ -52,7 +51,7 @@ async def new_collection(visit: Visiting) -> Response:
     return visit.page(
         "library/new.html",
         LIBRARY,
-        strategies=strategy_names(),
+        strategies=visit.view.standpoint.assembly.chunkers.names(),
         configured=settings.chunking.strategy,
         language_code=settings.language,
     )

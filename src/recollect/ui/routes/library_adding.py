@@ -9,7 +9,7 @@ from fastapi import File, Form, Query, UploadFile
 from pydantic import Field
 from starlette.responses import JSONResponse, Response
 
-from recollect.chunking.registry import parameter_names, strategy_names
+from recollect.chunking.registry import parameter_names
 from recollect.errors import RecollectError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.model import Document
@@ -18,6 +18,7 @@ from recollect.model.job import Job
 from recollect.pipeline import View
 from recollect.pipeline.library import ChunkPreview, preview_chunks, read_for_preview, several_jobs
 from recollect.pipeline.preparing import ChunkSizes
+from recollect.plugins import Plugins
 from recollect.server.routes.documents import there
 from recollect.server.routes.uploads import receive_files
 from recollect.server.schemas.base import Name, Number, Text
@@ -134,7 +135,8 @@ def _told(job: Job) -> dict[str, Any]:
 async def preview(visit: Visiting) -> Response:
     """Where a text is pasted, or a file dropped, to see how it would be cut."""
     await visit.require("write")
-    return visit.page("library/preview.html", LIBRARY, strategies=strategy_names(), chosen=_STRATEGIES)
+    strategies = visit.view.standpoint.assembly.chunkers.names()
+    return visit.page("library/preview.html", LIBRARY, strategies=strategies, chosen=_STRATEGIES)
 
 
 @router.post("/library/preview")
@@ -171,16 +173,16 @@ def _previewed(visit: Visit, text: str, data: bytes, name: str, wanted: Sequence
     sides: list[ChunkPreview | str] = []
     for strategy, size in wanted:
         try:
-            sides.append(preview_chunks(at, document, _chunking(strategy, size)))
+            sides.append(preview_chunks(at, document, _chunking(strategy, size, at.assembly.chunkers)))
         except RecollectError as exc:
             sides.append(str(exc))
     return {"document": document, "sides": sides, "most": _MOST_SHOWN, "shortened": shortened}
 
 
-def _chunking(strategy: str, size: str) -> dict[str, Any]:
-    parameter_names(strategy)  # says which there are
+def _chunking(strategy: str, size: str, chunkers: Plugins) -> dict[str, Any]:
+    parameter_names(strategy, chunkers)  # says which there are
     if not size.strip():
         return {"strategy": strategy}
     if not size.strip().isdecimal():
         raise UsageError(f"The size of chunks is a number, not {size!r}.")
-    return ChunkSizes(size=int(size)).within({"strategy": strategy})
+    return ChunkSizes(size=int(size)).within({"strategy": strategy}, chunkers)
