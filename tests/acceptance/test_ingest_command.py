@@ -84,7 +84,7 @@ def test_large_files_are_skipped(recollect, write):
         (["ingest"], "PATH"),
         (["ingest", "no/such/folder"], "'no/such/folder' does not exist"),
         (["ingest", ".", "--chunk-size", "many"], "chunk-size"),
-        (["ingest", ".", "--chunking", "magic"], "unknown chunking strategy 'magic'"),
+        (["ingest", ".", "--chunking", "magic"], "There is no chunking strategy 'magic'"),
         (["ingest", ".", "--chunking-option", "unit"], "KEY=VALUE"),
         (["ingest", ".", "--frobnicate"], "--frobnicate"),
     ],

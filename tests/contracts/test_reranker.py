@@ -18,7 +18,7 @@ from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
 from recollect.errors import ModelUnavailableError
 from recollect.retrieval.rerank.base import Candidate
-from recollect.retrieval.rerank.registry import DEFAULTS, make_reranker
+from recollect.retrieval.rerank.registry import DEFAULTS, RERANKERS, make_reranker
 
 TEXTS = [
     "Employees have 25 days of annual leave.",
@@ -32,8 +32,17 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=sorted(set(DEFAULTS) - {"cross_encoder", "hosted"}))
+class Shortest:
+    """One of somebody's own."""
+
+    def rerank(self, query, candidates):
+        return [-float(len(one.text)) for one in candidates]
+
+
+@pytest.fixture(scope="module", params=[*sorted(set(DEFAULTS) - {"cross_encoder", "hosted"}), "shortest"])
 def reranker(request):
+    if request.param == "shortest":
+        return make_reranker("shortest", rerankers=RERANKERS.with_given({"shortest": Shortest}))
     if request.param != "late_interaction":
         return make_reranker(request.param, embedder=HashingEmbedder(64))
     named = os.environ.get("RECOLLECT_MODEL_DIR")

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
-from recollect.retrieval.rerank import registry
 from recollect.store.wire import halfvecs, sparsevecs
 
 LEAVE = "Annual leave is thirty days. It is requested two weeks ahead."
@@ -96,26 +95,24 @@ def test_rerankers_have_a_say_in_every_mode(filled: RAGPipeline, name: str):
         assert scores == sorted(scores, reverse=True)
 
 
-def test_a_reranker_that_fails_leaves_the_order_and_says_so(filled: RAGPipeline, monkeypatch, caplog):
+def test_a_reranker_that_fails_leaves_the_order_and_says_so(filled: RAGPipeline, caplog):
     class Broken:
-        name = "broken"
-
         def rerank(self, query, candidates):
             raise RuntimeError("out of order")
 
-    monkeypatch.setattr(registry, "_RERANKERS", {"broken": lambda _: Broken()})
     plain = filled.search("turbine", RetrievalOptions(rerank="none"))
-    reply = filled.search("turbine", RetrievalOptions(rerank="broken", explain=True))
-    assert reply.reranked is False
-    assert [r.chunk_id for r in reply.results] == [r.chunk_id for r in plain.results]
-    assert reply.explain is not None and "out of order" in reply.explain.rerank_reason
-    assert "broken" in caplog.text
-    # It is not kept: the next search tries again.
-    assert not filled.search("turbine", RetrievalOptions(rerank="broken", explain=True)).cached
+    with RAGPipeline(filled.config, embedder=filled.embedder, rerankers={"broken": Broken()}) as rag:
+        reply = rag.search("turbine", RetrievalOptions(rerank="broken", explain=True))
+        assert reply.reranked is False
+        assert [r.chunk_id for r in reply.results] == [r.chunk_id for r in plain.results]
+        assert reply.explain is not None and "out of order" in reply.explain.rerank_reason
+        assert "broken" in caplog.text
+        # It is not kept: the next search tries again.
+        assert not rag.search("turbine", RetrievalOptions(rerank="broken", explain=True)).cached
 
 
 def test_an_unknown_reranker_is_refused(filled: RAGPipeline):
-    with pytest.raises(UsageError, match="Unknown reranker 'nope'"):
+    with pytest.raises(UsageError, match="There is no reranker 'nope'"):
         filled.search("turbine", RetrievalOptions(rerank="nope"))
 
 

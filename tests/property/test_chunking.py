@@ -13,6 +13,7 @@ from recollect.chunking.fixed_size import FixedSizeChunker
 from recollect.chunking.hierarchical import HierarchicalChunker
 from recollect.chunking.markdown import MarkdownChunker
 from recollect.chunking.paragraph import ParagraphChunker
+from recollect.chunking.plugged import PluggedChunker
 from recollect.chunking.recursive import RecursiveChunker
 from recollect.chunking.semantic import SemanticChunker
 from recollect.chunking.sentences import sentence_spans
@@ -129,6 +130,8 @@ def test_every_strategy_keeps_its_promises(document, chunker_and_limit):
     chunker, limit, unit = chunker_and_limit
     chunks = chunker.chunk(document)
     assert_promises(document, chunks)
+    # What is looked at of somebody else's chunker holds of every one.
+    assert PluggedChunker("mine", chunker, {}).chunk(document) == chunks
     for chunk in chunks:
         assert chunk.token_count == count_tokens(chunk.text) or unit == "tokens"
         assert chunk.token_count >= count_tokens(chunk.text)

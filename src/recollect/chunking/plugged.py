@@ -64,8 +64,9 @@ def _wrong_with(content: str, chunks: Sequence[object]) -> str:
             return f"{span} does not lie in its parent {chunk.parent!r}"
         if not all(isinstance(title, str) for title in chunk.section):
             return f"{span} has a section that is no tuple of titles: {chunk.section!r}"
-        if not isinstance(chunk.page, int | None) or not isinstance(chunk.metadata, Mapping):
-            return f"{span} has no whole number as its page, or no mapping as its metadata"
+        page: object = chunk.page
+        if not isinstance(page, int | None):
+            return f"{span} has a page that is no whole number: {page!r}"
         if content[covered:start].strip():
             return f"the characters {covered} to {start} are in no chunk"
         begins, covered = start, max(covered, end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from recollect.client.groups import Groups
 from recollect.client.methods import followed, sent
 from recollect.client.opening import UNCHANGED, headers_of, opened_settings, refined, refined_settings
 from recollect.client.place import Place
+from recollect.errors import ServerError
 from recollect.familiar_names import suggesting
 from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
 
@@ -165,15 +166,18 @@ def passages_within(
         timeout_seconds=seconds,
         total_seconds=seconds,
         retries=0,
-        on_reply=_require_shape,
+        on_reply=partial(_require_shape, view.url),
         max_reply_bytes=_MOST_OF_A_SEARCH,
     )
     asked = RemoteView(at, Connection(view._connection.pool, settings))
     return list(asked.search(query, options).results)
 
 
-def _require_shape(reply: Reply) -> None:
-    _search_shape().validate_python(reply.json, strict=True)
+def _require_shape(url: str, reply: Reply) -> None:
+    try:
+        _search_shape().validate_python(reply.json, strict=True)
+    except ValueError as exc:
+        raise ServerError(f"What answers at {url} gave no reply of recollect's: {exc}", url=url) from exc
 
 
 @cache

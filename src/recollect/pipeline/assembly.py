@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from recollect.answer.prompt import PromptTemplate
     from recollect.chunking.base import Tokenize
-    from recollect.client import Client
     from recollect.config import RAGConfig
     from recollect.documents.pictures import PictureDescriber
     from recollect.documents.workers import ParserWorkers
@@ -99,7 +99,7 @@ class Assembly:
         _require_parts(self)
         #: What is searched together with collections where a view names nothing else.
         self.remotes: tuple[Remote, ...] = ()
-        self._clients: Sequence[Client] = ()
+        self._clients: Sequence[Any] = ()
         if remotes or config.remotes:
             from recollect.pipeline.federation import configured_remotes
 
@@ -445,12 +445,9 @@ class Assembly:
         mode = options.mode or self.config.retrieval.mode
         if options.rerank is not None and options.rerank != "none":
             self.rerankers.find(options.rerank)
+        search = partial(self.searcher.search, scope, query, options, target)
         if target.remotes or not self.retrievers.is_own(mode):
-            from recollect.pipeline.federation import found_together
-
-            search = partial(found_together, self, scope, query, options, target)
-        else:
-            search = partial(self.searcher.search, scope, query, options, target)
+            search = self._beyond_the_store(search, scope, query, options, target, mode)
         if not self.observers:
             return search()
         with ExitStack() as watched:
@@ -460,6 +457,26 @@ class Assembly:
             for observer in self.observers:
                 observer.searched(reply)
             return reply
+
+    def _beyond_the_store(
+        self,
+        search: Callable[[], SearchReply],
+        scope: Scope,
+        query: str,
+        options: RetrievalOptions,
+        target: Target,
+        mode: str,
+    ) -> partial[SearchReply]:
+        """A search that asks remotes too, or a retriever in the store's place."""
+        from recollect.pipeline.federation import found_by, found_together
+
+        whose, given = self.default_tenant, options
+        if options.top_k is None:
+            given = replace(options, top_k=self.config.top_k)
+        if not self.retrievers.is_own(mode):
+            retriever = self.retrievers.shared(mode)
+            search = partial(found_by, retriever, scope, query, given, target, mode=mode, tenant_id=whose)
+        return partial(found_together, search, scope, query, given, target, whose)
 
     @property
     def query_patterns(self) -> QueryPatternTracker:

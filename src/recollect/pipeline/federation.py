@@ -17,6 +17,7 @@ from recollect.errors import (
     ConfigurationError,
     NotFoundError,
     PermissionDeniedError,
+    PluginError,
     RateLimitedError,
     ServerUnavailableError,
     UsageError,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from recollect.config import RAGConfig
     from recollect.model.scope import Target
-    from recollect.pipeline.assembly import Assembly
 
 logger = logging.getLogger(__name__)
 
@@ -48,30 +48,30 @@ _CHUNKS_FROM = -(1 << 52)
 
 
 def found_together(
-    assembly: Assembly, scope: Scope, query: str, options: RetrievalOptions, target: Target
+    own: Callable[[], SearchReply], scope: Scope, query: str, options: RetrievalOptions, target: Target, tenant_id: int
 ) -> SearchReply:
-    """What a store and remotes find, or a retriever in the store's place.
+    """What a store and remotes find.
 
     Each keeps its own order. The relevance of what it found, sorted, says where its first, second, … passage stands
     among the others'.
 
     Args:
-        assembly: The parts.
+        own: Searches the store.
         scope: Whose, who and when.
         query: In plain words.
-        options: How to search.
+        options: How to search, ``top_k`` given.
         target: Where.
+        tenant_id: Whose the remotes are that take no scope.
 
     Raises:
-        RecollectError: The store, or the retriever in its place, failed. A remote that fails is named in ``warnings``.
+        RecollectError: The store failed. A remote that fails is named in ``warnings``.
     """
     started = time.perf_counter()
-    top_k = assembly.config.top_k if options.top_k is None else options.top_k
-    # Before anybody is asked; the name of a retriever is no mode that the store knows.
-    validate(query, replace(options, mode=None))
-    asked = replace(options, mode=options.mode if options.mode in MODES else None, top_k=top_k)
-    calls = [(remote, _begun(remote, scope, query, asked)) for remote in target.remotes]
-    reply = _own(assembly, scope, query, options, target, top_k=top_k)
+    # Before anybody is asked; the name of a retriever is no mode that others know.
+    validate(query, options)
+    asked = replace(options, mode=options.mode if options.mode in MODES else None)
+    calls = [(remote, _begun(remote, scope, query, asked, tenant_id)) for remote in target.remotes]
+    reply = own()
     warnings, found, numbers = list(reply.warnings), [], Numbers()
     for remote, call in calls:
         try:
@@ -84,7 +84,7 @@ def found_together(
             warnings.append(f"The remote {remote.name!r} {_reason(exc)}: its passages are missing.")
     milliseconds = (time.perf_counter() - started) * 1000
     timings = {**reply.timings_ms, "total": milliseconds}
-    results = _fused([reply.results, *found], options, top_k=top_k) if any(found) else reply.results
+    results = _fused([reply.results, *found], options) if any(found) else reply.results
     return replace(reply, results=results, warnings=tuple(warnings), timings_ms=timings)
 
 
@@ -100,26 +100,38 @@ def passages_of(
         RecollectError: It failed.
     """
     remote = Remote(name_of(retriever), retriever)
-    search = _search_of(remote, Scope(as_of=as_of), query, options)
+    scope = Scope(as_of=as_of)
+    search = _search_of(remote, scope, query, options, scope.tenant_id)
     return Numbers().attributed(remote.name, checked_passages(remote.name, search(), top_k=options.top_k))
 
 
-def _own(
-    assembly: Assembly, scope: Scope, query: str, options: RetrievalOptions, target: Target, *, top_k: int
+def found_by(
+    retriever: Any,  # noqa: ANN401 - whoever's it is
+    scope: Scope,
+    query: str,
+    options: RetrievalOptions,
+    target: Target,
+    *,
+    mode: str,
+    tenant_id: int,
 ) -> SearchReply:
-    """What the store finds, or the retriever that the mode names."""
-    mode = options.mode or assembly.config.retrieval.mode
-    if assembly.retrievers.is_own(mode):
-        return assembly.searcher.search(scope, query, options, replace(target, remotes=()))
-    retriever = assembly.retrievers.shared(mode)
-    passages = retrieved(mode, retriever, query, replace(options, mode=None, top_k=top_k), scope)
-    return SearchReply(query=query, collection=heading(target, ()), mode=mode, results=tuple(passages), timings_ms={})
+    """What a retriever finds in the store's place; its name is the mode.
+
+    Raises:
+        UsageError: The query or an option is not valid, or the retriever takes no scope and needs one.
+        PluginError: It failed.
+    """
+    validate(query, options)
+    asked = replace(options, mode=None)
+    passages = retrieved(mode, retriever, query, asked, scope, tenant_id=tenant_id)
+    name = heading(target, ())
+    return SearchReply(query=query, collection=name, mode=mode, results=tuple(passages), timings_ms={})
 
 
 def _begun(
-    remote: Remote, scope: Scope, query: str, options: RetrievalOptions
+    remote: Remote, scope: Scope, query: str, options: RetrievalOptions, tenant_id: int
 ) -> TimedCall[list[RetrievedContext]] | Exception:
-    search = _search_of(remote, scope, query, options)
+    search = _search_of(remote, scope, query, options, tenant_id)
 
     def checked() -> list[RetrievedContext]:
         return checked_passages(remote.name, search(), top_k=options.top_k)
@@ -131,13 +143,13 @@ def _begun(
 
 
 def _search_of(
-    remote: Remote, scope: Scope, query: str, options: RetrievalOptions
+    remote: Remote, scope: Scope, query: str, options: RetrievalOptions, tenant_id: int
 ) -> Callable[[], list[RetrievedContext]]:
     """A search of one remote; nothing is asked yet."""
     # What says something of this store's ways, or of scores that are comparable here alone, says nothing elsewhere.
     asked = replace(options, **_ELSEWHERE)
     if not isinstance(remote.retriever, RemoteView):
-        return partial(retrieved, remote.name, remote.retriever, query, asked, scope)
+        return partial(retrieved, remote.name, remote.retriever, query, asked, scope, tenant_id=tenant_id)
     seconds, client = remote.timeout_seconds, remote.retriever
     return partial(passages_within, client, query, asked, seconds=seconds, as_of=scope.as_of)
 
@@ -158,15 +170,15 @@ def _reason(exc: Exception) -> str:
             return "does not accept the key"
         case RateLimitedError():
             return "was asked too much in too short a time"
+        case PluginError():
+            return "gave no valid reply"
         case NotFoundError() | UsageError():
             return "refuses the search"
         case _:
             return "gave no valid reply"
 
 
-def _fused(
-    lists: Sequence[Sequence[RetrievedContext]], options: RetrievalOptions, *, top_k: int
-) -> tuple[RetrievedContext, ...]:
+def _fused(lists: Sequence[Sequence[RetrievedContext]], options: RetrievalOptions) -> tuple[RetrievedContext, ...]:
     placed = []
     for which, found in enumerate(lists):
         levels = sorted((one.relevance or 0.0 for one in found), reverse=True)
@@ -178,7 +190,8 @@ def _fused(
         key = (which, place) if options.collapse_duplicates is False else one.content.strip()
         kept.setdefault(key, (-level, one))
     return tuple(
-        replace(one, rank=rank, score=level) for rank, (level, one) in enumerate([*kept.values()][:top_k], start=1)
+        replace(one, rank=rank, score=level)
+        for rank, (level, one) in enumerate([*kept.values()][: options.top_k], start=1)
     )
 
 
@@ -225,15 +238,14 @@ def as_remotes(given: Iterable[object], known: Sequence[Remote] = ()) -> tuple[R
     Raises:
         UsageError: Something is none of these, or two have one name.
     """
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise UsageError(f"remotes is a list of clients, retrievers or names, not {given!r:.100}.")
     by_name = {one.name: one for one in known}
     found: dict[str, Remote] = {}
     for one in given:
         if isinstance(one, str) and one not in by_name:
             there = f"there are {', '.join(by_name)}" if by_name else "none is configured ([[rag.remotes]])"
             raise UsageError(f"There is no remote {one!r}; {there}.")
-        remote = by_name[one] if isinstance(one, str) else one if isinstance(one, Remote) else Remote(name_of(one), one)
+        known_one = by_name[one] if isinstance(one, str) else one
+        remote = known_one if isinstance(known_one, Remote) else Remote(name_of(one), one)
         if remote.name in found:
             raise UsageError(f"Two remotes are called {remote.name!r}: give each a name, Remote('north', client).")
         found[remote.name] = remote

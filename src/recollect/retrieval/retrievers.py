@@ -39,8 +39,24 @@ class Retriever(Protocol):
         ...
 
 
-def retrieved(name: str, retriever: Any, query: str, options: RetrievalOptions, scope: Scope) -> list[RetrievedContext]:  # noqa: ANN401 - whoever's it is
+def retrieved(
+    name: str,
+    retriever: Any,  # noqa: ANN401 - whoever's it is
+    query: str,
+    options: RetrievalOptions,
+    scope: Scope,
+    *,
+    tenant_id: int,
+) -> list[RetrievedContext]:
     """What a retriever finds, checked, ``top_k`` passages at most.
+
+    Args:
+        name: Of it, for messages.
+        retriever: Finds passages.
+        query: In plain words.
+        options: How to search.
+        scope: Whose knowledge is asked for, by whom and as of when.
+        tenant_id: Whose it is asked for where it takes no scope.
 
     Raises:
         UsageError: It takes no scope, and is asked for somebody in particular or of the past.
@@ -49,7 +65,7 @@ def retrieved(name: str, retriever: Any, query: str, options: RetrievalOptions, 
     try:
         if "scope" in inspect.signature(retriever.retrieve).parameters:
             found = retriever.retrieve(query, options, scope=scope)
-        elif scope == Scope(ranked_for=scope.ranked_for):
+        elif scope.tenant_id == tenant_id and scope.principal is None and scope.as_of is None:
             found = retriever.retrieve(query, options)
         else:
             raise UsageError(

@@ -37,7 +37,7 @@ def test_every_strategy_has_defaults_that_work(strategy):
         ("semantic", {"breakpoint_percentile": 101}, "breakpoint_percentile must be a number from 0 to 100, not 101"),
         ("hierarchical", {"size": 9, "parent_max_size": 8}, r"parent_max_size \(8\) must be at least size \(9\)"),
         ("markdown", {"overlap": 3}, "markdown chunking has no parameter 'overlap'; it has max_tokens"),
-        ("sentences", {}, "unknown chunking strategy 'sentences'; choose one of fixed_size, hierarchical"),
+        ("sentences", {}, "There is no chunking strategy 'sentences'; there are fixed_size, hierarchical"),
     ],
 )
 def test_wrong_parameters_say_what_is_allowed(strategy, parameters, message):
@@ -63,6 +63,6 @@ def test_a_description_changes_with_every_parameter_and_callable():
     assert describe_chunker(make_chunker("recursive")) == descriptions[0]
 
 
-def test_only_our_own_chunkers_are_described():
+def test_only_strategies_are_described():
     with pytest.raises(UsageError, match="object is not one of the strategies"):
         describe_chunker(object())

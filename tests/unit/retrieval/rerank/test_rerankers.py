@@ -159,7 +159,7 @@ def test_every_reranker_can_be_named():
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("cohere", "Unknown reranker"),
+        ("cohere", "There is no reranker 'cohere'; there are best_sentence, bm25"),
         ("best_sentence", "embedder"),
         ("late_interaction", "local"),
         ("cross_encoder", "model"),
