@@ -75,7 +75,7 @@ def test_secrets_do_not_show():
         ("[rag]\nnonsense = 1", r"rag\.nonsense: there is no such setting"),
         ("[retrieval]\ntop_k = 3", r"unknown table 'retrieval'.*\[rag\.retrieval\]"),
         ("[rag.retrieval]\ntop_k = 0", r"rag\.retrieval\.top_k.*greater than or equal to 1"),
-        ('[rag.retrieval]\nmode = "fuzzy"', r"rag\.retrieval\.mode"),
+        ('[rag.retrieval]\nfusion = "fuzzy"', r"rag\.retrieval\.fusion"),
         ("rag = 3", "rag must be a table"),
         ("[rag\n", "Cannot read the configuration file"),
     ],
@@ -291,6 +291,8 @@ def _candidates(place: tuple[str, ...]) -> list[object]:
     tables += [{"time_partitions": "daily"}, {"max_connections": 7}, {"mode": "off"}, {"collection_prefix": "x"}]
     tables += [{"max_attempts": 7}, {"pii": "tag"}, {"max_bytes": 7}, {"port": 7}, {"issuer": "x"}, {"tenant": "x"}]
     tables += [{"search": 7}, {"questions": "hash"}, {"keys": False}, {"name": "x"}, {"ocr": "off"}]
+    if annotation.startswith("tuple") and "Config" in annotation:
+        return [[{"name": "north", "url": "https://north.example"}]]
     tables += [{"k": "v"}, {"k": ["a"]}, {"k": ["read"]}, {"k": {"departments": ["a"]}}]
     if "Config" in annotation or "Defaults" in annotation or "dict" in annotation:
         return tables
@@ -330,12 +332,14 @@ def _read(load) -> RAGConfig | None:
 def _toml(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value)
 
 
 def _written(value: object) -> list[str]:
     if isinstance(value, list):
-        return [json.dumps(value), ", ".join(value)]
+        return [json.dumps(value), *([", ".join(value)] if isinstance(value[0], str) else [])]
     return [value if isinstance(value, str) else json.dumps(value)]
 
 

@@ -101,6 +101,11 @@ class AsyncRemoteView(Groups):
         """Who, when and where, as it was said."""
         return self._at
 
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._connection.url
+
     me = awaited(StoreCalls.me)
     default_options = awaited(EverydayCalls.default_options)
     search = awaited(RetrievalCalls.search)

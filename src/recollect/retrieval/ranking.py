@@ -88,6 +88,12 @@ class Ranking:
     failed: bool = False
     preferences: Mapping[int, float] = field(default_factory=dict)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reply says of a reranker that failed."""
+        told = f"The reranker {self.reranker!r} failed: the passages are in the order before it."
+        return (told,) if self.failed else ()
+
 
 class Ranker:
     """Fuses and reranks. Safe to share between threads.

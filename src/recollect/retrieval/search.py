@@ -353,9 +353,7 @@ class Searcher:
             explain=explained(self._store, asked, options, found, ranking, dropped) if options.explain else None,
             usage=TokenUsage.total(search.spent),
             wordings=tuple(dict.fromkeys(wording for one in requests for wording in one.plan.wordings)),
-            warnings=(f"The reranker {ranking.reranker!r} failed: the passages are in the order before it.",)
-            if ranking.failed
-            else (),
+            warnings=ranking.warnings,
         )
 
     def _told(
