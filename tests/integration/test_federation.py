@@ -143,7 +143,7 @@ def test_a_server_that_goes_away_is_missed_and_named(here, clone, tmp_path, sout
         assert {one.server for one in view.search(QUESTION).results} == {None, "north", "south"}
     reply = view.search(QUESTION)
     assert {one.server for one in reply.results} == {None, "south"}
-    assert reply.warnings == ("The remote 'north' cannot be reached: its passages are missing.",)
+    assert reply.warnings == ("The remote 'north' does not reply: its passages are missing.",)
     assert view.context(QUESTION).warnings == reply.warnings
     assert view.ask(QUESTION).warnings == reply.warnings
     assert view.memory.assembler().assemble(QUESTION, "documents").found.context.warnings == reply.warnings
@@ -304,9 +304,7 @@ def test_a_slow_remote_is_not_waited_for_beyond_its_limit(here, drips):
         assert not over.is_set()
         over.set()
     assert [one.server for one in reply.results] == [None, None]
-    assert reply.warnings == (
-        "The remote 'slow' did not reply: it took longer than 0.3 seconds: its passages are missing.",
-    )
+    assert reply.warnings == ("The remote 'slow' does not reply: its passages are missing.",)
 
 
 def test_a_reply_that_drips_for_ever_is_given_up(here):
@@ -344,7 +342,7 @@ def test_searches_of_a_remote_that_hangs_are_bounded(here):
             reply = view.search(QUESTION)
             assert len(reply.results) == 2
         assert sum(one.name == "recollect-remote-hanging" for one in threading.enumerate()) == 16
-        assert "16 calls of the remote 'hanging' are under way already" in reply.warnings[0]
+        assert reply.warnings == ("The remote 'hanging' does not reply: its passages are missing.",)
     finally:
         over.set()
 
@@ -355,7 +353,7 @@ def test_an_unreachable_port_is_named(here):
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"
         reply = here.view(remotes=[client_of(url)]).search(QUESTION)
     host = url.removeprefix("http://")
-    assert reply.warnings == (f"The remote '{host}' cannot be reached: its passages are missing.",)
+    assert reply.warnings == (f"The remote '{host}' does not reply: its passages are missing.",)
 
 
 class Board:

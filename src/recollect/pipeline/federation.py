@@ -162,10 +162,8 @@ def _calls(name: str) -> TimedCalls:
 def _reason(exc: Exception) -> str:
     """Why a remote has no part in a search: nothing of addresses and programs, which the log tells."""
     match exc:
-        case TimeoutError():
-            return f"did not reply: {exc}"
-        case ServerUnavailableError():
-            return "cannot be reached"
+        case TimeoutError() | ServerUnavailableError():
+            return "does not reply"
         case AuthenticationError() | PermissionDeniedError():
             return "does not accept the key"
         case RateLimitedError():
