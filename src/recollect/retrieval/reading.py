@@ -26,6 +26,7 @@ class ChunkReader:
 
     Attributes:
         models: The embedding model of each chunk.
+        namesakes: Chunks that were read of documents whose name another document of their collection has too.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class ChunkReader:
     ) -> None:
         self._repository = repository
         self.models = {chunk_id: one.collection.embedding_model for one, chunks in found for chunk_id in chunks}
+        self.namesakes: set[int] = set()
         self._scope = found[0][0].scope
         self._scopes = {one.scope.tenant_id: one.scope for one, _ in found}
         several = len(self._scopes) > 1
@@ -48,6 +50,7 @@ class ChunkReader:
         """What is shown of given chunks, by chunk id; ``outlined``: with what `outlines` gives of the same spans."""
         read = partial(self._repository.passages, outlined=outlined)
         rows = self._each(chunk_ids, read, self._tenants.__getitem__)
+        self.namesakes |= {chunk_id for chunk_id, row in rows.items() if row.has_namesake}
         if self._tenants:
             self._of_versions |= {row.version_id: self._tenants[chunk_id] for chunk_id, row in rows.items()}
         return rows

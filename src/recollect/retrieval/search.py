@@ -24,7 +24,7 @@ from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
 from recollect.retrieval.reading import ChunkReader
 from recollect.retrieval.relevance import RelevanceMeter, RelevanceMeters, SimilarityScale
 from recollect.retrieval.retrievers import MODES
-from recollect.retrieval.shaping import Shaper
+from recollect.retrieval.shaping import Shaper, with_roots
 from recollect.retrieval.spaces import VectorSpace, joined, spaces_of
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.retrieval.staleness import StalenessNotes
@@ -339,7 +339,7 @@ class Searcher:
                 dropped=dropped,
             )
         with watch.stage("notes"):
-            told = self._told(search, origins, results)
+            told = self._told(search, origins, results, reader.namesakes)
         asked = [(one.scope, request) for one, request in zip(search.searched, requests, strict=True)]
         return SearchReply(
             query=search.query,
@@ -361,10 +361,13 @@ class Searcher:
         search: _Search,
         origins: Sequence[tuple[Searched, Set[int]]],
         results: Sequence[RetrievedContext],
+        namesakes: Set[int],
     ) -> Sequence[RetrievedContext]:
-        """The results with notes, and where that has to be told, the collection of each."""
+        """The results with notes, and where that has to be told, the root and the collection of each."""
         if self._notes is not None:
             results = self._notes.annotate(origins, results)
+        if namesakes:
+            results = with_roots(self._store.documents, origins, results, namesakes)
         if not tells_origins(search.target, search.searched):
             return results
         labels = {chunk_id: one.label for one, chunk_ids in origins for chunk_id in chunk_ids}

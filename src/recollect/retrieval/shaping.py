@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.model import CompleteOptions, RetrievedContext, SearchExplain
 from recollect.model.chunk import SECTIONS
@@ -16,7 +16,11 @@ from recollect.retrieval.spaces import side_by_side
 
 if TYPE_CHECKING:
     from recollect.retrieval.reading import ChunkReader
+    from recollect.retrieval.targets import Searched
+    from recollect.store.documents import DocumentRepository
     from recollect.store.search_rows import PassageRow
+
+_Named = TypeVar("_Named", RetrievedContext, AlsoIn)
 
 Scored = tuple[int, float]
 ExplainChunk = Callable[[int, float], SearchExplain]
@@ -217,6 +221,34 @@ def _section(row: PassageRow, words: frozenset[str]) -> str | None:
         for (start, section), end in zip(starts, ends, strict=True)
     )
     return max(parts, key=lambda part: part[0])[1] or None
+
+
+def with_roots(
+    documents: DocumentRepository,
+    origins: Sequence[tuple[Searched, Set[int]]],
+    results: Sequence[RetrievedContext],
+    namesakes: Set[int],
+) -> list[RetrievedContext]:
+    """The results with their roots' names in the sources that documents of several roots have.
+
+    Args:
+        documents: Knows the roots.
+        origins: The collections that were searched, and the chunks found in each.
+        results: What was found.
+        namesakes: Chunks of documents whose name another document of their collection has too.
+    """
+    sources = {passage.chunk_id: passage.source for passage in results}
+    sources |= {also.chunk_id: also.source for passage in results for also in passage.also_in}
+    names: dict[int, str] = {}
+    for searched, chunk_ids in origins:
+        uris = {source for chunk_id, source in sources.items() if chunk_id in namesakes and chunk_id in chunk_ids}
+        if uris:
+            names |= documents.names_with_roots(searched.scope, searched.collection, sorted(uris))
+
+    def named(one: _Named) -> _Named:
+        return replace(one, source=names.get(one.document_id, one.source))
+
+    return [replace(named(passage), also_in=tuple(map(named, passage.also_in))) for passage in results]
 
 
 def _context(row: PassageRow, rank: int, score: float, known: _Known) -> RetrievedContext:

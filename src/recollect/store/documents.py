@@ -16,6 +16,7 @@ from recollect.model.document_record import DocumentRecord
 from recollect.model.source import SourceType
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_find, may_read_version, met, require_changeable
+from recollect.store.roots import ends, told_apart
 from recollect.store.sql import queries
 
 _SQL = queries("documents")
@@ -279,7 +280,8 @@ class DocumentRepository:
         ids = [] if number is None else self._ever(scope, "by_id", document_id=number)
         if isinstance(document, str):  # a text of digits may be either
             name = document.replace("\0", "")
-            ids = list(dict.fromkeys([*ids, *self.ids_by_uri(scope, name)]))
+            of_root = self._ever(scope, "by_root", uris=ends([name]), name=name.lstrip("/")) if "/" in name else []
+            ids = list(dict.fromkeys([*ids, *self.ids_by_uri(scope, name), *of_root]))
         places = self._whereabouts(scope, ids)
         wanted = [place for place in places if collections is None or place.collection in collections]
         if isinstance(document, str) and not wanted:
@@ -294,6 +296,21 @@ class DocumentRepository:
         if not wanted:
             raise NotFoundError(_nowhere(document, collections or (), places))
         raise UsageError(_several(document, wanted))
+
+    def names_with_roots(self, scope: Scope, collection: Collection, uris: Sequence[str]) -> dict[int, str]:
+        """The names, by id, of documents whose URI documents of several roots have that the scope may read."""
+        params = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection.collection_id,
+            "uris": list(uris),
+            "as_of": scope.as_of,
+            **access_params(scope),
+        }
+        query: LiteralString = f"{_SQL['roots']} AND {_known(scope)} AND {may_read_version(scope)}"
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, query, params)
+        labels = {uri: told_apart({root for _, other, root in found if other == uri}) for _, uri, _ in found}
+        return {number: f"{labels[uri][root]}/{uri}" for number, uri, root in found if len(labels[uri]) > 1}
 
     def _whereabouts(self, scope: Scope, ids: Sequence[int]) -> list[_Place]:
         if not ids:
@@ -323,7 +340,7 @@ class DocumentRepository:
         return found
 
     def _ever(
-        self, scope: Scope, query: str, *, condition: LiteralString = "true", **params: int | str | list[int]
+        self, scope: Scope, query: str, *, condition: LiteralString = "true", **params: int | str | Sequence[int | str]
     ) -> list[int]:
         given = {"tenant_id": scope.tenant_id, **params, **access_params(scope)}
         with self._database.transaction(scope) as connection:
@@ -401,7 +418,9 @@ def _several(document: int | str, places: Sequence[_Place]) -> str:
         f"{place.document_id} in the collection {place.collection!r}" + ("" if apart else f" from {place.origin!r}")
         for place in places
     )
-    how = "by --collection or by id" if apart else "by id"
+    roots = told_apart({place.origin for place in places})
+    how = f"by id, or as {next(iter(roots.values())) + '/' + str(document)!r}" if len(roots) > 1 else "by id"
+    how = "by --collection or by id" if apart else how
     if isinstance(document, str) and whole_number(document) in {place.document_id for place in places}:
         how = "the one with that id by its source, another one by its own id"
     return f"Several documents are named {document!r}: {told}. Say which, {how}."

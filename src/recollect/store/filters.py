@@ -15,6 +15,7 @@ from recollect.model.time import DatedRange
 from recollect.model.time_limits import TimeLimits, time_limits
 from recollect.store.conditions import ConditionBuilder
 from recollect.store.database import Database, rows
+from recollect.store.roots import ends
 from recollect.store.sql import queries
 
 _SQL = queries("filters")
@@ -106,7 +107,12 @@ _CONDITIONS: dict[str, LiteralString] = {
         "SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s "
         "AND d.collection_id = %(collection_id)s AND d.uri = ANY (%(source)s) UNION ALL "
         "SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id) "
-        "WHERE d.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.name = ANY (%(source)s)))"
+        "WHERE d.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.name = ANY (%(source)s) "
+        # As documents are called whose path another root has too.
+        "UNION ALL SELECT d.document_id FROM documents d JOIN sources s USING (tenant_id, source_id) "
+        "JOIN unnest(%(source)s::text[]) n "
+        "ON right('/' || ltrim(s.name, '/') || '/' || d.uri, length(n) + 1) = '/' || n "
+        "WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND d.uri = ANY (%(ends)s::text[])))"
     ),
     "tags": "v.tags @> %(tags)s",
     # Containment finds its rows by the index, but {"a": {}} is contained in any object: equal is what was asked for.
@@ -145,6 +151,7 @@ def matching_versions(
         "as_of": scope.as_of,
         "department": list(document_filter.department),
         "source": list(document_filter.source),
+        "ends": ends(document_filter.source),
         "tags": list(document_filter.tags),
         "metadata": Jsonb(dict(document_filter.metadata)),
     }
@@ -239,6 +246,7 @@ def _judged(
         "collection_id": collection_id,
         "as_of": scope.as_of,
         "source": list(document_filter.source),
+        "ends": ends(document_filter.source),
         "version_id": version_id,
         **builder.params,
     }

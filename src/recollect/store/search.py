@@ -267,7 +267,8 @@ class SearchRepository:
                 tags=tuple(row[11]),
                 version_id=row[12],
                 event_time=row[13],
-                outline=_outline(row[15], row[16]) if outlined and row[14] else None,
+                has_namesake=row[14],
+                outline=_outline(row[16], row[17]) if outlined and row[15] else None,
             )
             for row in found
         }

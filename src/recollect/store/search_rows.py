@@ -160,6 +160,7 @@ class PassageRow:
     tags: tuple[str, ...]
     version_id: int
     event_time: datetime | None = None
+    has_namesake: bool = False
     outline: Outline | None = None
 
 

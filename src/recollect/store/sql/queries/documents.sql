@@ -123,6 +123,19 @@ JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)
 ORDER BY c.name, d.document_id
 
+-- roots: the roots of documents of given URIs; conditions follow
+SELECT d.document_id, d.uri, s.name
+FROM documents d JOIN document_versions v USING (tenant_id, document_id)
+JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
+WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND d.uri = ANY (%(uris)s::text[])
+
+-- by_root: documents by the end of their root's name and their URI, where another root of the collection has that URI too
+SELECT d.document_id FROM documents d JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
+WHERE d.tenant_id = %(tenant_id)s AND d.uri = ANY (%(uris)s::text[])
+  AND right('/' || ltrim(s.name, '/') || '/' || d.uri, length(%(name)s) + 1) = '/' || %(name)s
+  AND EXISTS (SELECT FROM documents o WHERE o.tenant_id = d.tenant_id AND o.collection_id = d.collection_id
+                AND o.uri = d.uri AND o.source_id <> d.source_id)
+
 -- by_id: whether there is such a document, current or closed
 SELECT d.document_id FROM documents d WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 
