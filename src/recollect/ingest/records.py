@@ -182,10 +182,10 @@ def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
     content = record.content if record.content is not None else record.text
     if not content or not content.strip():
         raise ValueError("has neither 'content' nor 'text', or it is empty")
-    name = record.source if record.source is not None else record.id
     document = Document(
         content=content,
-        source=None if name is None else str(name),
+        source=record.source,
+        id=None if record.id is None else str(record.id),
         title=record.title,
         metadata=record.metadata or {},
         tags=tuple(record.tags),

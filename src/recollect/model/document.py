@@ -28,6 +28,8 @@ class Document:
         content: The text that is chunked, searched and quoted.
         source: Where it came from, unique within a collection: a path relative to the ingested folder, a URL,
             or any name. None: the content's hash serves, so that the same text is stored once.
+        id: Tells it apart from other documents of the same source, such as the turns of a chat. Both together identify
+            it, and its source is shown as ``source#id``. Without a source, the id identifies it; None: the source does.
         title: Shown beside results; None: the first heading or the source's name.
         metadata: JSON-serialisable facts, filterable by equality.
         tags: Labels, filterable.
@@ -52,6 +54,7 @@ class Document:
 
     content: str
     source: str | None = None
+    id: str | None = None
     title: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()

@@ -282,6 +282,7 @@ class IngestCalls(Calls):
         body = given(
             content=one.content,
             source=one.source,
+            id=one.id,
             title=one.title,
             metadata=dict(one.metadata),
             tags=list(one.tags),

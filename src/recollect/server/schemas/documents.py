@@ -29,6 +29,9 @@ class DocumentBody(Body):
     source: Name | None = Field(
         None, description="Unique within the collection; left out: the text's hash, so that one text is stored once."
     )
+    id: Name | None = Field(
+        None, description="Tells it apart from others of the same source, which then replace it no longer."
+    )
     title: Text | None = Field(None, max_length=10_000)
     metadata: dict[str, Any] = Field(default_factory=dict)
     tags: tuple[Name, ...] = Field((), max_length=_MAX_TAGS)
@@ -55,6 +58,7 @@ class DocumentBody(Body):
         return Document(
             content=self.content,
             source=self.source,
+            id=self.id,
             title=self.title,
             metadata=self.metadata,
             tags=self.tags,
