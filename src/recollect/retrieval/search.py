@@ -367,7 +367,7 @@ class Searcher:
         if self._notes is not None:
             results = self._notes.annotate(origins, results)
         if namesakes:
-            results = with_roots(self._store.documents, origins, results, namesakes)
+            results = with_roots(self._store.database, origins, results, namesakes)
         if not tells_origins(search.target, search.searched):
             return results
         labels = {chunk_id: one.label for one, chunk_ids in origins for chunk_id in chunk_ids}

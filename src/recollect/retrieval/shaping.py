@@ -13,11 +13,12 @@ from recollect.model.passage import AlsoIn
 from recollect.retrieval.diversity import collapse_duplicates, mmr
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
 from recollect.retrieval.spaces import side_by_side
+from recollect.store.roots import names_with_roots
 
 if TYPE_CHECKING:
     from recollect.retrieval.reading import ChunkReader
     from recollect.retrieval.targets import Searched
-    from recollect.store.documents import DocumentRepository
+    from recollect.store.database import Database
     from recollect.store.search_rows import PassageRow
 
 _Named = TypeVar("_Named", RetrievedContext, AlsoIn)
@@ -224,7 +225,7 @@ def _section(row: PassageRow, words: frozenset[str]) -> str | None:
 
 
 def with_roots(
-    documents: DocumentRepository,
+    database: Database,
     origins: Sequence[tuple[Searched, Set[int]]],
     results: Sequence[RetrievedContext],
     namesakes: Set[int],
@@ -232,7 +233,7 @@ def with_roots(
     """The results with their roots' names in the sources that documents of several roots have.
 
     Args:
-        documents: Knows the roots.
+        database: The store's connections.
         origins: The collections that were searched, and the chunks found in each.
         results: What was found.
         namesakes: Chunks of documents whose name another document of their collection has too.
@@ -243,7 +244,7 @@ def with_roots(
     for searched, chunk_ids in origins:
         uris = {source for chunk_id, source in sources.items() if chunk_id in namesakes and chunk_id in chunk_ids}
         if uris:
-            names |= documents.names_with_roots(searched.scope, searched.collection, sorted(uris))
+            names |= names_with_roots(database, searched.scope, searched.collection, sorted(uris))
 
     def named(one: _Named) -> _Named:
         return replace(one, source=names.get(one.document_id, one.source))

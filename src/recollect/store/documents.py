@@ -297,21 +297,6 @@ class DocumentRepository:
             raise NotFoundError(_nowhere(document, collections or (), places))
         raise UsageError(_several(document, wanted))
 
-    def names_with_roots(self, scope: Scope, collection: Collection, uris: Sequence[str]) -> dict[int, str]:
-        """The names, by id, of documents whose URI documents of several roots have that the scope may read."""
-        params = {
-            "tenant_id": scope.tenant_id,
-            "collection_id": collection.collection_id,
-            "uris": list(uris),
-            "as_of": scope.as_of,
-            **access_params(scope),
-        }
-        query: LiteralString = f"{_SQL['roots']} AND {_known(scope)} AND {may_read_version(scope)}"
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, query, params)
-        labels = {uri: told_apart({root for _, other, root in found if other == uri}) for _, uri, _ in found}
-        return {number: f"{labels[uri][root]}/{uri}" for number, uri, root in found if len(labels[uri]) > 1}
-
     def _whereabouts(self, scope: Scope, ids: Sequence[int]) -> list[_Place]:
         if not ids:
             return []
