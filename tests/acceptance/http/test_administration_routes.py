@@ -205,7 +205,7 @@ def test_what_the_store_holds_and_what_providers_were_asked(filled, client, conn
 
 
 def test_a_path_says_every_method_that_it_is_for(client):
-    for path, methods in (("/v1/tenants/x", "DELETE, GET, PATCH"), ("/v1/feedback", "DELETE, GET, POST")):
+    for path, methods in (("/v1/tenants/x", "DELETE, GET, HEAD, PATCH"), ("/v1/feedback", "DELETE, GET, HEAD, POST")):
         refused = client.put(path, json={})
         assert (refused.status_code, refused.headers["allow"]) == (405, methods)
 

@@ -92,8 +92,6 @@ def test_what_is_no_origin_cannot_be_allowed(origin):
 def test_head_works_wherever_get_does(client, key):
     document = client.get("/v1/openapi.json").json()
     paths = [path for path, operations in document["paths"].items() if "get" in operations and "{" not in path]
-    # Its temporary file is left to the garbage collector where a client reads nothing of it, as it was before HEAD.
-    paths.remove("/v1/audit/export")
     for path in (*paths, "/v1/documents/1", "/v1/documents/1/content", "/v1/collections/default", "/docs", "/login"):
         got, head = client.get(path, headers=key), client.head(path, headers=key)
         assert (head.status_code, head.content) == (got.status_code, b""), path

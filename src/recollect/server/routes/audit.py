@@ -11,7 +11,7 @@ from recollect.replies.accesses import access_json
 from recollect.replies.audit import AuditVerificationJson, audit_record_json, audit_verification_json
 from recollect.replies.cursors import cursor_at
 from recollect.server.dependencies import Administrator
-from recollect.server.downloads import sent_lines
+from recollect.server.downloads import LinesResponse
 from recollect.server.pages import Paging, shown
 from recollect.server.schemas.administration import AccessPage, AuditPage
 from recollect.server.schemas.base import Moment, Name
@@ -77,4 +77,4 @@ def export(
     caller: Administrator, action: _Action = None, since: _Since = None, until: _Until = None
 ) -> StreamingResponse:
     """As JSON Lines with its hashes, oldest first, so that others can verify it without the store."""
-    return sent_lines(caller.audit.export(action=action, since=since, until=until))
+    return LinesResponse(caller.audit.export(action=action, since=since, until=until))

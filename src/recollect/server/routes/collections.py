@@ -11,7 +11,7 @@ from recollect.model.collection import Collection
 from recollect.replies.collections import CollectionJson, collection_json
 from recollect.replies.cursors import cursor_at
 from recollect.server.dependencies import Administrator, Reader
-from recollect.server.downloads import sent_lines
+from recollect.server.downloads import LinesResponse
 from recollect.server.etags import IfMatch, require_match, tagged
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
@@ -77,7 +77,7 @@ def export(
     ] = False,
 ) -> StreamingResponse:
     """As JSON Lines: its current documents with their chunks and vectors, as far as they may be read."""
-    return sent_lines(caller.view(collections=name).collections.export_lines(originals=originals))
+    return LinesResponse(caller.view(collections=name).collections.export_lines(originals=originals))
 
 
 @router.delete("/{name:named}", status_code=204, summary="Remove a collection", responses=documented(404))

@@ -41,7 +41,7 @@ class SearchOptions(Viewpoint):
     collapse: bool | None = None
     mmr: float | None = Field(None, ge=0, le=1)
     neighbours: int = Field(
-        0, ge=0, le=MAX_NEIGHBOURS, description="Chunks before and after each passage; at most 1,000 times top_k."
+        0, ge=0, le=MAX_NEIGHBOURS, description="Chunks before and after each passage. Times top_k at most 1,000."
     )
     merge: bool = False
     department: tuple[Name, ...] = Field((), description="Only documents of one of these departments.")

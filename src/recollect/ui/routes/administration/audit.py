@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from tempfile import TemporaryFile
-from typing import IO, Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 from fastapi import Query
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from recollect.model.audit import AuditChain
 from recollect.pipeline import View
+from recollect.server.downloads import LinesResponse
 from recollect.store.access_log import AccessBatch
 from recollect.ui.page_route import page_router
 from recollect.ui.routes.administration.asking import (
@@ -26,7 +26,6 @@ from recollect.ui.routes.administration.asking import (
 router = page_router()
 
 _Asked = Annotated[str, Query(max_length=500)]
-_PIECE_BYTES = 256 * 1024
 
 #: What the audit records, for the list to choose from.
 ACTIONS = (
@@ -108,29 +107,15 @@ async def check(visit: Administering) -> Response:
 @router.get(f"{AUDIT.path}/export")
 async def export(visit: Administering, action: _Asked = "", since: _Asked = "", until: _Asked = "") -> Response:
     """As JSON Lines with its hashes, so that others can check it without the store."""
-    file = await visit.run(_written, visit.administration, action, since, until)
     headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"'}
-    return StreamingResponse(_pieces(file), media_type="application/jsonl", headers=headers)
+    return await visit.run(_exported, visit.administration, action, since, until, headers)
 
 
 def _checked(view: View) -> tuple[list[AuditChain], Sequence[AccessBatch]]:
     return view.audit.verify(), view.audit.verify_accesses()
 
 
-def _written(view: View, action: str, since: str, until: str) -> IO[bytes]:
-    # Whoever reads slowly holds a file then, and no connection to the database.
-    file = TemporaryFile()  # noqa: SIM115 - closed when it was sent
-    try:
-        lines = view.audit.export(action=action or None, since=since or None, until=until or None)
-        file.writelines(line.encode() for line in lines)
-        file.seek(0)
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        while piece := file.read(_PIECE_BYTES):
-            yield piece
+def _exported(view: View, action: str, since: str, until: str, headers: Mapping[str, str]) -> Response:
+    return LinesResponse(
+        view.audit.export(action=action or None, since=since or None, until=until or None), headers=headers
+    )
