@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -114,3 +119,21 @@ def test_a_package_that_is_missing_is_named(rag, spans, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match=r"\.\[otel\]"):
         create_app(rag)
+
+
+def test_the_documented_command_leaves_the_options_of_recollect_to_recollect(tmp_path):
+    pytest.importorskip("opentelemetry.instrumentation", reason="the extra `dev` brings it")
+    page = Path(__file__).parents[3] / "docs/how-to/server.md"
+    (line,) = re.findall(
+        r"^\$ (?:\w+=\S+ )*(opentelemetry-instrument .*)$", page.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert " serve --config " in line
+    # What the server would be started with is shown in place of a server.
+    command = shlex.split(line.replace(" serve ", " config show "))
+    (tmp_path / command[-1]).write_text("[rag.server]\ntraces = true\n", encoding="utf-8")
+    programs = Path(sys.executable).parent
+    command[0] = str(programs / command[0])
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "OTEL_TRACES_EXPORTER": "none"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"rag.server.traces = true (file: {command[-1]})" in done.stdout
