@@ -1,7 +1,7 @@
 """What the server has done, as Prometheus reads it; each application has a registry of its own.
 
-The values of labels are templates of routes, names of the code and of the configuration: never a path, a query, a
-tenant or anything else that callers choose, of which there could be any number.
+The values of labels are templates of routes, names of the code and of the configuration: never a path, a query or a
+tenant. Callers can choose some of these names, such as the models of collections, so each label has a bound.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Collection, Iterator
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_Metric = TypeVar("_Metric", Counter, Histogram)
+
 # From a search that the cache answers to an answer that a model writes.
 _REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _STAGE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
@@ -40,8 +42,9 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 #: So long the database is not asked about jobs again, however often somebody reads the metrics.
 WORKLOAD_SECONDS = 5.0
 
-# Of other values of a label than these many first ones there is one series, ``other``.
-_MOST_MODELS = 64
+# A label keeps its first values; all further ones are counted as ``other``. There are about 200 routes.
+_MOST_VALUES = 64
+_MOST_ROUTES = 512
 _OTHER = "other"
 _EVENTS = b"text/event-stream"
 
@@ -55,7 +58,7 @@ class Metrics(Observer):
 
     def __init__(self, rag: RAGPipeline) -> None:
         self.registry = registry = CollectorRegistry(auto_describe=True)
-        self._models: set[tuple[str, str]] = set()
+        self._values: dict[str, set[str]] = {}
         self._lock = Lock()
         self._requests = Histogram(
             "recollect_http_request_seconds",
@@ -100,34 +103,37 @@ class Metrics(Observer):
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request; `recollect.server.request_context.RequestContext` tells of each."""
         method = method if method in _METHODS else _OTHER
-        self._requests.labels(method, route, str(status)).observe(seconds)
+        self._series(self._requests, method=method, route=route, status=str(status)).observe(seconds)
 
     def credential_not_taken(self, kind: str, throttled: bool) -> None:
         """Count a credential that was not taken."""
-        self._not_taken.labels(kind, _yes(throttled)).inc()
+        self._series(self._not_taken, kind=kind, throttled=_yes(throttled)).inc()
 
     def searched(self, reply: SearchReply) -> None:
         """Count a search, and the time of its stages."""
-        self._searches.labels(reply.mode, _yes(reply.cached)).inc()
+        self._series(self._searches, mode=reply.mode, cached=_yes(reply.cached)).inc()
         if not reply.cached:
             for stage, milliseconds in reply.timings_ms.items():
-                self._search_stages.labels(reply.mode, stage).observe(milliseconds / 1000)
+                self._series(self._search_stages, mode=reply.mode, stage=stage).observe(milliseconds / 1000)
 
     def answered(self, answer: Answer) -> None:
         """Count an answer, and the time of its stages; those of its search are counted as a search's."""
         mode = "extractive" if answer.model is None else "generated"
-        self._answers.labels(mode, _yes(answer.refused)).inc()
+        self._series(self._answers, mode=mode, refused=_yes(answer.refused)).inc()
         for stage, milliseconds in answer.timings_ms.items():
             if not stage.startswith("search_"):
-                self._answer_stages.labels(mode, stage).observe(milliseconds / 1000)
+                self._series(self._answer_stages, mode=mode, stage=stage).observe(milliseconds / 1000)
 
     def requested(self, record: RequestRecord) -> None:
         """Count a request to a model."""
-        which = (record.kind, *self._bounded(record.provider, record.model))
-        self._model_requests.labels(*which, record.error or "").inc()
-        self._model_seconds.labels(*which).observe(record.milliseconds / 1000)
-        self._model_tokens.labels(*which, "input").inc(record.input_tokens)
-        self._model_tokens.labels(*which, "output").inc(record.output_tokens)
+        # Both in one: as labels of their own, their bounds would multiply.
+        named = self._bounded("model", f"{record.provider}/{record.model}")
+        provider, model = (_OTHER, _OTHER) if named == _OTHER else (record.provider, record.model)
+        which = {"kind": record.kind, "provider": provider, "model": model}
+        self._model_requests.labels(**which, error=self._bounded("error", record.error or "")).inc()
+        self._model_seconds.labels(**which).observe(record.milliseconds / 1000)
+        self._model_tokens.labels(**which, direction="input").inc(record.input_tokens)
+        self._model_tokens.labels(**which, direction="output").inc(record.output_tokens)
 
     def exposition(self, accept: str | None) -> tuple[bytes, str]:
         """Everything, in the format that a reader takes best, with its media type. Asks the database."""
@@ -155,14 +161,18 @@ class Metrics(Observer):
 
         return count
 
-    def _bounded(self, provider: str, model: str) -> tuple[str, str]:
-        """Collections name their models: there are few, but nothing says how few."""
-        named = (provider, model)
+    def _series(self, metric: _Metric, **labels: str) -> _Metric:
+        """The series of a metric with these labels, each within its bound."""
+        return metric.labels(**{label: self._bounded(label, value) for label, value in labels.items()})
+
+    def _bounded(self, label: str, value: str) -> str:
+        """A label's value, or ``other`` where it has as many values as it may have."""
         with self._lock:
-            if named in self._models or len(self._models) < _MOST_MODELS:
-                self._models.add(named)
-                return named
-        return provider, _OTHER
+            known = self._values.setdefault(label, set())
+            if value not in known and len(known) >= (_MOST_ROUTES if label == "route" else _MOST_VALUES):
+                return _OTHER
+            known.add(value)
+            return value
 
 
 class _StoreFigures(Collector):

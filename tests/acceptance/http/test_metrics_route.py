@@ -109,6 +109,32 @@ def test_models_are_counted_as_the_log_of_requests_knows_them(rag, client):
     assert len(models) <= 65
 
 
+def test_no_label_has_more_values_than_its_bound_whatever_is_sent(rag, client):
+    status = 0
+    for number in range(150):
+        client.get(f"/v1/nothing{number}")
+        client.request(
+            f"BREW{number}", "/healthz", headers={"Host": f"host{number}.example", "Origin": f"http://o{number}"}
+        )
+        client.get(f"/v1/collections/c{number}", headers={"Authorization": f"Bearer k{number}"})
+        client.post("/v1/search", json={"query": f"q{number}", "collection": f"c{number}", "mode": f"mode{number}"})
+        client.post(
+            "/v1/chat/completions", json={"model": f"m{number}", "messages": [{"role": "user", "content": "x"}]}
+        )
+        status = client.post("/v1/tenants", json={"name": f"t{number}"}).status_code
+        for provider, model, error in (f"p{number}", "m", None), ("p", f"m{number}", f"error{number}"):
+            record = RequestRecord(kind="embed", provider=provider, model=model, inputs=1, input_tokens=1, error=error)
+            rag.standpoint.assembly.record_request(record)
+    assert status == 201
+    values: dict[str, set[str]] = {}
+    for _, labels in figures(client):
+        for label, one in labels:
+            values.setdefault(label, set()).add(one)
+    assert {label: len(found) for label, found in values.items() if len(found) > 65} == {}
+    assert all("other" in values[label] for label in ("provider", "model", "error", "method"))
+    assert len(client.get("/metrics").content) < 1_000_000
+
+
 def test_jobs_are_asked_of_the_database_and_not_at_every_look(rag, client, monkeypatch):
     calls: list[int] = []
     read = module.JobQueue.workload
