@@ -177,6 +177,17 @@ def test_the_address_says_where_is_looked(served: Served, era: str):
     assert talk("?as_of=2020-01-01") == (set(), set())
 
 
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("key", "query", "said"),
+    [("forged", "", "checksum"), ("nothing", "", "read"), ("owner", "?collectio=other", "collectio")],
+)
+def test_a_refused_client_is_told_why(served: Served, era: str, key: str, query: str, said: str):
+    with pytest.raises(BaseException) as caught:
+        served.talk(key, lambda client: client.list_tools(), era, query)
+    assert isinstance(leaf(caught.value), MCPError) and said in str(leaf(caught.value))
+
+
 def test_conversations_are_their_callers_own(served: Served):
     served.talk("bob", lambda client: client.call_tool("remember", {"text": "My locker is 17."}))
     recall = lambda client: client.call_tool("recall", {"query": "locker"})  # noqa: E731

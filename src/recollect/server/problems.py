@@ -225,16 +225,22 @@ def install(app: FastAPI) -> None:
 
     async def of_http(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, HTTPException)
-        status, detail, headers = exc.status_code, str(exc.detail), exc.headers
+        status, detail, headers, path = exc.status_code, str(exc.detail), exc.headers, request.url.path
         more: dict[str, Any] = {}
+        unknown = status == 405 or (status == 404 and detail == HTTPStatus.NOT_FOUND.phrase)
         if status == 405:
             headers = {"Allow": ", ".join(_methods(request))}
             detail = f"This address takes {headers['Allow']} alone."
-        elif status == 404 and detail == HTTPStatus.NOT_FOUND.phrase:
+        elif unknown:
             detail = "There is nothing at this address: GET /v1/openapi.json describes every one that there is."
-        if status in {404, 405} and request.url.path.startswith("/v1/"):
+        # The base URL of a client may be without /v1, or have it twice.
+        meant = path.removeprefix("/v1") if path.startswith("/v1/v1/") else f"/v1{path}"
+        misplaced = unknown and _takes(request, meant, request.method)
+        if misplaced:
+            detail = f"{request.method} is taken at {meant[:200]}, not here: a client's base URL ends in /v1, once."
+        if status in {404, 405} and (misplaced or path.startswith("/v1/")):
             # OpenAI's clients ask for what their API has beside this: they read this member alone.
-            told = f"Unknown request URL: {request.method} {request.url.path[:200]}. {detail}"
+            told = f"Unknown request URL: {request.method} {path[:200]}. {detail}"
             error = {"message": told, "type": "invalid_request_error", "param": None, "code": "unknown_url"}
             more = {"error": error}
         return respond(problem(status, f"http-{status}", title_of(status), detail, **more), headers)
@@ -269,12 +275,13 @@ def _meant(request: Request, error: Mapping[str, Any]) -> str:
 
 def _methods(request: Request) -> list[str]:
     """What a path is for, by all routes that it has: the one that refused knows its own alone."""
+    methods = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+    return [method for method in methods if _takes(request, request.scope["path"], method)]
 
-    def takes(method: str) -> bool:
-        asked = {**request.scope, "method": "GET" if method == "HEAD" else method}
-        return any(route.matches(asked)[0] is Match.FULL for route in request.app.routes)
 
-    return [method for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT") if takes(method)]
+def _takes(request: Request, path: str, method: str) -> bool:
+    asked = {**request.scope, "path": path, "method": "GET" if method == "HEAD" else method}
+    return any(route.matches(asked)[0] is Match.FULL for route in request.app.routes)
 
 
 def schemas() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from recollect.server.app import create_app
 from recollect.ui import install
 
 APP = "https://app.example.com"
+ASKED = [{"role": "user", "content": "How many days of leave?"}]
 
 
 @pytest.fixture
@@ -107,6 +108,28 @@ def test_the_api_is_described_where_people_look(client):
     page = client.get("/docs")
     assert page.headers["content-type"].startswith("text/html")
     assert "/v1/chat/completions" in page.text and "<script" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/vector_stores/default/search", {"query": "leave", "max_num_results": None, "ranking_options": None}),
+        ("/v1/embeddings", {"model": "default", "input": ["leave"], "encoding_format": None, "dimensions": None}),
+        ("/v1/chat/completions", {"model": "default", "messages": ASKED, "stream_options": {"include_usage": None}}),
+        ("/v1/vector_stores", {"name": "empty", "file_ids": None, "expires_after": None, "metadata": None}),
+    ],
+)
+def test_null_is_taken_for_left_out_as_litellm_sends_it(client, key, path, body):
+    assert client.post(path, json=body, headers=key).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/v1/v1/chat/completions", "/embeddings", "/responses"])
+def test_a_base_url_without_v1_is_told_of_it(client, key, path):
+    refused = client.post(path, json={"model": "recollect", "messages": ASKED}, headers=key)
+    meant = f"/v1{path}".replace("/v1/v1/v1/", "/v1/")
+    assert refused.status_code in {404, 405} and refused.json()["error"]["code"] == "unknown_url"
+    assert f"at {meant}, not here" in refused.json()["error"]["message"]
+    assert refused.json()["detail"] in refused.json()["error"]["message"]
 
 
 def test_an_unknown_address_is_an_error_that_openais_clients_read(client, key):

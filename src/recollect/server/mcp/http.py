@@ -12,6 +12,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -176,10 +177,15 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request = Request(scope, receive)
+        refusal: Response | None
         try:
             refusal = await self._refusal(request)
         except RecollectError as exc:
-            refusal = problems.respond(problems.problem_of(exc))
+            told = problems.problem_of(exc)
+            # Clients read the protocol's own error alone, and only of this media type.
+            error = {"code": INVALID_REQUEST if told["status"] < 500 else INTERNAL_ERROR, "message": told["detail"]}
+            body = {**told, "jsonrpc": "2.0", "id": None, "error": error}
+            refusal = JSONResponse(body, status_code=told["status"], headers=problems.headers_of(told))
             if refusal.status_code == 401 and self._issuer is not None:
                 metadata = f"{self._base(request)}{_METADATA}{PATH}"
                 refusal.headers["WWW-Authenticate"] = f'Bearer realm="recollect", resource_metadata="{metadata}"'

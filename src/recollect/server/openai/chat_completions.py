@@ -44,7 +44,7 @@ class StreamOptions(Body):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    include_usage: bool = False
+    include_usage: bool | None = False
 
 
 class ChatCompletionBody(Body):
@@ -191,7 +191,7 @@ async def chat_completions(
     head = _Head(body.model)
     if body.stream:
         events = await primed_events(question, service)
-        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        with_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         return frame_stream(_frames(events, question, head, request, with_usage=with_usage))
     answer, _ = await while_connected(request, answer_of(question, service))
     return _completion(answer, question, head, request)

@@ -29,7 +29,7 @@ class EmbeddingsBody(Body):
 
     input: _Input | Annotated[tuple[_Input, ...] | tuple[int, ...] | tuple[tuple[int, ...], ...], Field(min_length=1)]
     model: Name = Field(description="A collection, whose model is meant, or the name of the configured model.")
-    encoding_format: Literal["float", "base64"] = "float"
+    encoding_format: Literal["float", "base64"] | None = "float"
     dimensions: int | None = Field(None, ge=1, le=100_000)
     user: str | None = Field(None, description="Is not looked at.")
     input_type: Literal["document", "query"] = Field(
@@ -122,7 +122,7 @@ def _vectors(embedder: EmbeddingProvider, texts: list[str], kind: str) -> list[V
     return list(embedder.embed_documents(texts))
 
 
-def _encoded(vector: Vectors, encoding: str) -> list[float] | str:
+def _encoded(vector: Vectors, encoding: str | None) -> list[float] | str:
     if encoding == "base64":
         return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
     return [float(number) for number in vector]

@@ -81,7 +81,8 @@ def _code(problem: Problem) -> str:
 
 
 def _invalid(exc: RequestValidationError) -> ErrorReplyJson:
-    first = exc.errors()[0]
+    # Where several forms are possible, the form that fits best has its mistake deepest.
+    first = max(exc.errors(), key=lambda one: len(one["loc"]))
     where = [str(part) for part in first["loc"] if part not in {"body", "query", "path"}]
     # Behind the parameter's own place stands which of several forms it was compared with.
     param = ".".join(takewhile(_PLACE.fullmatch, where)) or None
@@ -89,6 +90,8 @@ def _invalid(exc: RequestValidationError) -> ErrorReplyJson:
         return _reply(f"Unknown parameter: {param!r}.", 400, param=param, code="unknown_parameter")
     if first["type"] == "missing":
         return _reply(f"Missing required parameter: {param!r}.", 400, param=param, code="missing_required_parameter")
+    if first.get("ctx", {}).get("min_length") == 1:
+        return _reply(f"Invalid value for {param or 'the body'}: it is empty.", 400, param=param, code="invalid_value")
     # Without what was given: it may be a secret, or very long.
     return _reply(f"Invalid value for {param or 'the body'}: {first['msg']}.", 400, param=param, code="invalid_value")
 

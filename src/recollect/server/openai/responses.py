@@ -44,6 +44,9 @@ from recollect.server.sse import documented_events, frame_stream
 router = resource()
 
 _RESULTS = "file_search_call.results"
+
+# What the ids of a response's items begin with.
+_SEARCH, _MESSAGE = "fs_", "msg_"
 _TOOL: TypeAdapter[FileSearchTool] = TypeAdapter(FileSearchTool)
 
 
@@ -53,6 +56,7 @@ class Item(Body):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     type: str | None = None
+    id: str | None = None
     role: Literal["system", "developer", "user", "assistant", "tool", "function"] | None = None
     content: str | tuple[Part, ...] | None = None
 
@@ -137,13 +141,17 @@ class ResponsesBody(Body):
         """The conversation so far."""
         if isinstance(self.input, str):
             return [Message(role="user", content=self.input)]
-        if any(item.type == "item_reference" for item in self.input):
-            raise RefusedRequestError("Items are not kept: send them whole.", param="input")
-        return [
-            Message(role=item.role, content=item.content)
-            for item in self.input
-            if item.role is not None and item.type in {None, "message"}
-        ]
+        said = []
+        for item in self.input:
+            if item.type == "item_reference":
+                if not (item.id or "").startswith((_MESSAGE, _SEARCH)):
+                    raise RefusedRequestError("Items are not kept: send them whole, with store false.", param="input")
+                if str(item.id).startswith(_MESSAGE):
+                    # The Vercel AI SDK refers to what a reply had: an answer was here, whose text nobody knows.
+                    said.append(Message(role="assistant"))
+            elif item.role is not None and item.type in {None, "message"}:
+                said.append(Message(role=item.role, content=item.content))
+        return said
 
     def extension(self) -> Extension | None:
         """What OpenAI's API has no words for, with the conversation for which it has."""
@@ -262,14 +270,14 @@ class _Reply:
         self._answer: Answer | None = None
         self._made: Made = {}
         self.call: dict[str, Any] = {
-            "id": f"fs_{secrets.token_hex(16)}",
+            "id": f"{_SEARCH}{secrets.token_hex(16)}",
             "type": "file_search_call",
             "status": "in_progress",
             "queries": [],
             "results": None,
         }
         self.message: dict[str, Any] = {
-            "id": f"msg_{secrets.token_hex(16)}",
+            "id": f"{_MESSAGE}{secrets.token_hex(16)}",
             "type": "message",
             "role": "assistant",
             "status": "in_progress",

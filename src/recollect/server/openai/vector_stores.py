@@ -56,14 +56,14 @@ class VectorStoreBody(Body):
 
     name: Name | None = Field(None, description="Unique; left out: one is made up.")
     description: Text | None = Field(None, max_length=10_000)
-    file_ids: tuple[Name, ...] = Field((), max_length=500, description="Files that it is given.")
+    file_ids: tuple[Name, ...] | None = Field((), max_length=500, description="Files that it is given.")
     chunking_strategy: ChunkingStrategy | None = Field(None, description="Of these files.")
     expires_after: StoreExpiry | None = None
     metadata: Metadata | None = None
 
     def attached(self) -> list[AttachedFile]:
         """Each file that it is given."""
-        return [AttachedFile(file_id=one, chunking_strategy=self.chunking_strategy) for one in self.file_ids]
+        return [AttachedFile(file_id=one, chunking_strategy=self.chunking_strategy) for one in self.file_ids or ()]
 
 
 class VectorStoreChanges(Body):
@@ -82,7 +82,7 @@ class VectorStoreSearchBody(Body):
 
     query: _Query | Annotated[tuple[_Query, ...], Field(min_length=1, max_length=16)]
     filters: dict[str, Any] | None = None
-    max_num_results: int = Field(10, ge=1, le=50)
+    max_num_results: int | None = Field(10, ge=1, le=50)
     ranking_options: RankingOptions | None = None
     rewrite_query: Ignored = None
 
@@ -223,15 +223,16 @@ async def search(
 def _found(caller: View, vector_store_id: str, body: VectorStoreSearchBody) -> FoundPassagesJson:
     view = caller.view(collections=vector_store(caller, vector_store_id).name, remotes=())
     queries = [body.query] if isinstance(body.query, str) else list(body.query)
+    most = body.max_num_results or 10  # litellm sends null for what its user leaves out
     options = RetrievalOptions(
-        top_k=body.max_num_results,
+        top_k=most,
         filters=read_filters(body.filters),
         min_relevance=None if body.ranking_options is None else body.ranking_options.score_threshold,
     )
     replies = [view.search(query, options) for query in queries]
     made = made_from(view, (one.document_id for reply in replies for one in reply.results))
     found = {one.chunk_id: result_json(one, made) for reply in reversed(replies) for one in reply.results}
-    best = sorted(found.values(), key=lambda one: one["score"], reverse=True)[: body.max_num_results]
+    best = sorted(found.values(), key=lambda one: one["score"], reverse=True)[:most]
     return {
         "object": "vector_store.search_results.page",
         "search_query": queries,

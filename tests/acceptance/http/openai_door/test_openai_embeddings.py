@@ -47,6 +47,12 @@ def test_what_is_refused(client, given, param):
     assert told.value.param == param
 
 
+def test_an_empty_text_among_several_is_named_as_what_is_wrong(client):
+    # The package @ai-sdk/openai-compatible sends every text in a list, an empty one too.
+    with pytest.raises(openai.BadRequestError, match="for input: it is empty"):
+        client.embeddings.create(model="default", input=[""])
+
+
 def test_a_model_that_there_is_not(client):
     with pytest.raises(openai.NotFoundError):
         client.embeddings.create(model="text-embedding-3-small", input="leave")

@@ -143,6 +143,20 @@ def test_what_is_refused(client, given, param):
     assert told.value.param == param
 
 
+def test_the_vercel_ai_sdk_refers_to_answers_before(shelf, client):
+    first = client.responses.create(model="default", input=ASKED)
+    shelf.model.calls.clear()
+    # What the package @ai-sdk/openai sends as the second question of a conversation, with its own defaults.
+    sent = [
+        {"role": "user", "content": [{"type": "input_text", "text": ASKED}]},
+        *({"type": "item_reference", "id": item.id} for item in first.output),
+        {"role": "user", "content": [{"type": "input_text", "text": "And when are salaries paid?"}]},
+    ]
+    assert client.responses.create(model="default", input=sent).recollect["question"] == "And when are salaries paid?"
+    rewriting = shelf.model.calls[0][-1].content
+    assert ASKED in rewriting and "And when are salaries paid?" in rewriting
+
+
 def test_every_parameter_of_the_client_is_known():
     sent = set(typing.get_type_hints(parameters.ResponseCreateParamsStreaming))
     assert sent == set(ResponsesBody.model_fields) - {"recollect"}
