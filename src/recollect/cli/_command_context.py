@@ -138,6 +138,9 @@ class CommandContext:
             level=logging.INFO if joined.verbose else logging.WARNING,
             format="%(levelname)s %(name)s: %(message)s",
         )
+        if not joined.verbose:
+            # It warns of each connection that a restart of PostgreSQL has closed, and opens others.
+            logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
         return cls(joined, collection=collection or before.collection, local=local)
 
     @cached_property

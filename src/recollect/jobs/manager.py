@@ -28,6 +28,9 @@ WATCH = "watch"
 # A job that waits for another one of its source is looked for so often while jobs run here.
 _LOOK_SECONDS = 0.5
 
+# While PostgreSQL is away, periodic jobs are put into the queue again after this pause.
+_AGAIN_SECONDS = 1.0
+
 
 class Manager(JobManager):
     """Says what becomes of a job by its run's outcome, and who is alive by our own heartbeats.
@@ -43,6 +46,7 @@ class Manager(JobManager):
         outcomes: Of runs that have ended, by the queue's number of their job.
         lost: Why the worker can go on no longer; None: it can.
         on_lost: Called then.
+        on_reached: Called with None after each look into the queue, and with the error where PostgreSQL is away.
         presence: The worker's heart.
     """
 
@@ -62,6 +66,7 @@ class Manager(JobManager):
         self.outcomes: dict[int, Outcome] = {}
         self.lost: StoreError | None = None
         self.on_lost: Callable[[], None] = lambda: None
+        self.on_reached: Callable[[StoreError | None], None] = lambda _: None
         self._taken = 0
         self._freed = asyncio.Event()
 
@@ -107,7 +112,28 @@ class Manager(JobManager):
                 return None
             named = [WATCH]
         row = await self._connector.run(partial(self._queue.fetch, named, worker_id=worker_id, without=without))
+        self.on_reached(None)
         return None if row is None else Job.from_row(row)
+
+    async def defer_periodic_job(self, job: Job, periodic_id: str, defer_timestamp: int) -> int | None:
+        """Put a periodic job into the queue; while PostgreSQL is away, try again.
+
+        Procrastinate would stop the worker, and the job would be left out.
+        """
+        while True:
+            try:
+                return await super().defer_periodic_job(job, periodic_id, defer_timestamp)
+            except StoreError as exc:
+                self.on_reached(exc)
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def list_jobs_to_abort_async(self, queue: str | None = None) -> Iterable[int]:
+        """The jobs to stop; none while PostgreSQL is away."""
+        try:
+            return await super().list_jobs_to_abort_async(queue)
+        except StoreError as exc:
+            self.on_reached(exc)
+            return []
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:  # noqa: ARG002 - the outcome says
         """Take a job out of the queue, or put it back for later, as its run's outcome says."""

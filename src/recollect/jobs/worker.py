@@ -106,6 +106,7 @@ class Worker:
         self._running: dict[int, RunInterruption] = {}
         self._lock = threading.Lock()
         self._worker: QueueWorker | None = None
+        self._away = False
 
     def run(self) -> None:
         """Work until `stop`, or as long as the options say; in the main thread also until a signal.
@@ -153,7 +154,7 @@ class Worker:
                         return
                     failures = 0
                 except (StoreError, OSError) as exc:
-                    logger.warning("The worker lost the store and begins again: %s", exc)
+                    self._reached(exc)
                     await self._pause(_AGAIN_SECONDS[min(failures, len(_AGAIN_SECONDS) - 1)])
                     failures += 1
         finally:
@@ -191,6 +192,7 @@ class Worker:
             listens = await connector.run(database.has_sessions)
             worker = self._worker = self._queue_worker(app, listens=listens)
             manager.on_lost = worker.stop
+            manager.on_reached = self._reached
             if not self._stopping.is_set():
                 await worker.run()  # type: ignore[no-untyped-call]
             if manager.lost is not None:
@@ -247,6 +249,9 @@ class Worker:
             manager.outcomes[number] = self._runner.run(
                 tenant_id, job_id, queue_id=number, interruption=interruption, place=place
             )
+        except StoreError as exc:
+            # Without an outcome, the worker begins again and the job goes back into the queue.
+            logger.info("Job %d could not be written down: %s", job_id, exc)
         finally:
             with self._lock:
                 del self._running[number]
@@ -284,6 +289,16 @@ class Worker:
             await connector.run(queue.recover)
         except StoreError as exc:
             logger.info("Whether workers have died could not be looked up: %s", exc)
+
+    def _reached(self, error: Exception | None) -> None:
+        """Log that PostgreSQL is away, and that it is back: once each, however many statements fail meanwhile."""
+        if error is not None and not self._away:
+            logger.warning(
+                "The worker lost its connection to PostgreSQL. It reconnects and goes on by itself: %s", error
+            )
+        elif error is None and self._away:
+            logger.warning("The worker is connected to PostgreSQL again and goes on with its jobs.")
+        self._away = error is not None
 
     async def _pause(self, seconds: float) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self._stopping.wait, seconds)

@@ -15,10 +15,12 @@ from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from procrastinate.connector import BaseAsyncConnector, BaseConnector, Notify
+from procrastinate.exceptions import UniqueViolation
 from psycopg import sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from recollect.errors import StoreError
 from recollect.store.database import Database
 from recollect.store.job_queue import queue_transaction
 
@@ -92,7 +94,14 @@ class JobConnector(BaseAsyncConnector):
 
     def _execute(self, query: LiteralString, arguments: dict[str, Any], *, fetch: bool = True) -> list[dict[str, Any]]:
         params = {name: Jsonb(value) if isinstance(value, dict) else value for name, value in arguments.items()}
-        with queue_transaction(self._database) as connection:
-            cursor = connection.cursor(row_factory=dict_row)
-            cursor.execute(query, params)
-            return cursor.fetchall() if fetch else []
+        try:
+            with queue_transaction(self._database) as connection:
+                cursor = connection.cursor(row_factory=dict_row)
+                cursor.execute(query, params)
+                return cursor.fetchall() if fetch else []
+        except StoreError as exc:
+            # Procrastinate expects this one: the same periodic job still waits in the queue.
+            if isinstance(cause := exc.__cause__, psycopg.errors.UniqueViolation):
+                name = cause.diag.constraint_name
+                raise UniqueViolation(constraint_name=name, queueing_lock=params.get("queueing_lock")) from exc
+            raise

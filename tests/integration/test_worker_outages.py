@@ -1,0 +1,115 @@
+"""A worker whose connections to PostgreSQL are cut: it goes on, and its log says what happened, once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from recollect import RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.jobs.periodic import PeriodicTask
+from recollect.jobs.worker import Worker, WorkerOptions
+from recollect.pipeline.job_waiting import runner_of
+
+
+@pytest.fixture
+def rag(dsn: str, tmp_path) -> Iterator[RAGPipeline]:
+    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
+    with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
+        yield opened
+
+
+@contextmanager
+def working(rag: RAGPipeline, run: Callable[[], object]) -> Iterator[None]:
+    """A worker with work that is due each second, which is the sixth field of its schedule."""
+    task = PeriodicTask(name="tick", cron="* * * * * */1", run=run)
+    database = rag.standpoint.store.database
+    options = WorkerOptions(poll_seconds=0.1)
+    worker = Worker(database, runner_of(rag.standpoint.assembly), options, periodic=[task])
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+        thread.join(60)
+    assert not thread.is_alive()
+
+
+def cut(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def told(caplog) -> list[str]:
+    """What the log says at the level that users see, the pool's own lines left out, which the command line hides."""
+    shown = [one for one in caplog.records if one.levelno >= logging.WARNING and one.name != "psycopg.pool"]
+    assert [one.getMessage() for one in shown if one.exc_info] == []
+    return [one.getMessage() for one in shown]
+
+
+def test_periodic_work_goes_on_through_an_outage_that_the_log_tells_of_once(rag, dsn, caplog):
+    ran = threading.Semaphore(0)
+    with working(rag, ran.release):
+        assert ran.acquire(timeout=20)
+        name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
+        with psycopg.connect(dsn, dbname="postgres", autocommit=True) as outside:
+            # As while a server restarts: every connection ends, and new ones are refused.
+            outside.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+            try:
+                outside.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+                deadline = time.monotonic() + 60
+                while not told(caplog) and time.monotonic() < deadline:
+                    time.sleep(0.1)
+                time.sleep(3)
+            finally:
+                outside.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+        while ran.acquire(blocking=False):
+            pass
+        for _ in range(3):
+            assert ran.acquire(timeout=60)
+    lost, back = told(caplog)
+    assert lost.startswith("The worker lost its connection to PostgreSQL. It reconnects and goes on by itself")
+    assert back == "The worker is connected to PostgreSQL again and goes on with its jobs."
+
+
+def test_a_worker_whose_connections_are_cut_again_and_again_never_logs_a_stack_trace(rag, dsn, caplog):
+    ran = threading.Semaphore(0)
+    with working(rag, ran.release):
+        assert ran.acquire(timeout=20)
+        for _ in range(40):
+            cut(dsn)
+            time.sleep(0.1)
+        while ran.acquire(blocking=False):
+            pass
+        for _ in range(3):
+            assert ran.acquire(timeout=60)
+    assert {one.split(".")[0] for one in told(caplog)} <= {
+        "The worker lost its connection to PostgreSQL",
+        "The worker is connected to PostgreSQL again and goes on with its jobs",
+    }
+
+
+def test_periodic_work_that_still_waits_when_it_is_due_again_is_no_error(rag, caplog):
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow() -> None:
+        begun.release()
+        go_on.wait(60)
+
+    with working(rag, slow):
+        assert begun.acquire(timeout=20)
+        # One runs, the next one waits for it, and two more are due.
+        time.sleep(4)
+        go_on.set()
+        assert begun.acquire(timeout=60)
+    assert told(caplog) == []
