@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,7 +20,7 @@ from recollect.pipeline.job_waiting import runner_of
 
 
 @pytest.fixture
-def rag(dsn: str, tmp_path) -> Iterator[RAGPipeline]:
+def rag(dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
     config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
     with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
         yield opened
@@ -50,14 +51,16 @@ def cut(dsn: str) -> None:
         )
 
 
-def told(caplog) -> list[str]:
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the log says at the level that users see, the pool's own lines left out, which the command line hides."""
     shown = [one for one in caplog.records if one.levelno >= logging.WARNING and one.name != "psycopg.pool"]
     assert [one.getMessage() for one in shown if one.exc_info] == []
     return [one.getMessage() for one in shown]
 
 
-def test_periodic_work_goes_on_through_an_outage_that_the_log_tells_of_once(rag, dsn, caplog):
+def test_periodic_work_goes_on_through_an_outage_that_the_log_tells_of_once(
+    rag: RAGPipeline, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
     ran = threading.Semaphore(0)
     with working(rag, ran.release):
         assert ran.acquire(timeout=20)
@@ -82,7 +85,9 @@ def test_periodic_work_goes_on_through_an_outage_that_the_log_tells_of_once(rag,
     assert back == "The worker is connected to PostgreSQL again and goes on with its jobs."
 
 
-def test_a_worker_whose_connections_are_cut_again_and_again_never_logs_a_stack_trace(rag, dsn, caplog):
+def test_a_worker_whose_connections_are_cut_again_and_again_never_logs_a_stack_trace(
+    rag: RAGPipeline, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
     ran = threading.Semaphore(0)
     with working(rag, ran.release):
         assert ran.acquire(timeout=20)
@@ -99,7 +104,9 @@ def test_a_worker_whose_connections_are_cut_again_and_again_never_logs_a_stack_t
     }
 
 
-def test_periodic_work_that_still_waits_when_it_is_due_again_is_no_error(rag, caplog):
+def test_periodic_work_that_still_waits_when_it_is_due_again_is_no_error(
+    rag: RAGPipeline, caplog: pytest.LogCaptureFixture
+) -> None:
     begun, go_on = threading.Semaphore(0), threading.Event()
 
     def slow() -> None:

@@ -103,5 +103,5 @@ class JobConnector(BaseAsyncConnector):
             # Procrastinate expects this one: the same periodic job still waits in the queue.
             if isinstance(cause := exc.__cause__, psycopg.errors.UniqueViolation):
                 name = cause.diag.constraint_name
-                raise UniqueViolation(constraint_name=name, queueing_lock=params.get("queueing_lock")) from exc
+                raise UniqueViolation(constraint_name=name, queueing_lock=arguments.get("queueing_lock")) from exc
             raise
