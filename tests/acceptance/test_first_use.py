@@ -275,3 +275,14 @@ def test_reembed_and_watch_in_a_pipe_say_what_they_do(recollect: Recollect, tmp_
     watching.send_signal(signal.SIGINT)
     out, err = watching.communicate(timeout=60)
     assert not [text for text in (done.out, done.err, out, err) if "\x1b" in text or "\r" in text]
+
+
+def test_a_list_tells_documents_of_several_folders_apart_by_names_that_work(recollect: Recollect, tmp_path: Path):
+    for folder in ("api", "web"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "README.md").write_text(f"The {folder} is here.", encoding="utf-8")
+    recollect("ingest", "api", "web")
+    listed = recollect("documents", "list").out
+    for folder in ("api", "web"):
+        assert f"{folder}/README.md" in listed
+        assert f"The {folder} is here." in recollect("documents", "show", f"{folder}/README.md").out

@@ -94,10 +94,14 @@ def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: s
     from rich.text import Text
 
     from recollect.cli._terminal import one_line
+    from recollect.store.roots import told_apart
 
     if not records:
         ctx.out.print(plain(nothing), soft_wrap=True)
         return
+    origins: dict[str, set[str]] = {}
+    for record in records:
+        origins.setdefault(record.source, set()).add(record.origin)
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Id", justify="right", no_wrap=True)
     table.add_column("Source", overflow="fold")
@@ -108,9 +112,12 @@ def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: s
         title = Text(one_line(record.title))
         # A column that may not wrap takes the room of all others.
         title.truncate(max(12, ctx.out.width // 3), overflow="ellipsis")
+        # Where several roots have the path, the root tells the documents apart, as in searches.
+        several = told_apart(origins[record.source]) if len(origins[record.source]) > 1 else {}
+        source = "/".join(filter(None, (several.get(record.origin), record.source)))
         table.add_row(
             str(record.document_id),
-            Text(one_line(record.source), style="cyan"),
+            Text(one_line(source), style="cyan"),
             title,
             str(record.version),
             f"{record.chunk_count:,}" if record.status == "embedded" else record.status,

@@ -139,7 +139,7 @@ def _tell_new_collection(ctx: CommandContext, known: list[str] | None) -> None:
 
 def _tell_nothing_read(ctx: CommandContext, what: list[str], report: IngestReport) -> None:
     if not ctx.json and not (report.added or report.updated or report.unchanged or report.skipped or report.failed):
-        ctx.note(f"There is nothing to read in {' '.join(what)}: no files but those that .recollectignore names.")
+        ctx.note(f"There is nothing to read in {' '.join(what)}: it has no files, or .recollectignore names them all.")
 
 
 def _urls(what: list[str], web: UrlOptions, **of_files: object) -> list[str]:
@@ -339,7 +339,7 @@ def show_report(ctx: CommandContext, report: IngestReport) -> None:
             label = Text(name, style=style) if style or not extra else Text(f"{name} ({extra})")
             table.add_row(Text(f"{count:,}", style=style), label)
     ctx.out.print(table)
-    rate = f", {report.chunks / report.seconds:,.0f} a second" if report.chunks and report.seconds > 1 else ""
+    rate = f", {report.chunks / report.seconds:,.0f} a second" if report.chunks > report.seconds > 1 else ""
     ctx.out.print(
         f"{report.chunks:,} chunk{'' if report.chunks == 1 else 's'} in {report.seconds:,.1f} s{rate}", style="dim"
     )
