@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.errors import RecollectError, SourceError
+from recollect.errors import RecollectError, SourceError, StoreUnavailableError
 from recollect.ingest.report import FileError, ReloadReport, total
 from recollect.pipeline.ingesting import FileOptions, store_files
 from recollect.pipeline.refreshing import FolderGoneError, refresh, require_there
@@ -35,6 +35,7 @@ def reload(at: Standpoint, records: Sequence[SourceRecord]) -> ReloadReport:
 
     Raises:
         SourceError: Some could not be read; the message names them.
+        StoreUnavailableError: The store cannot be reached.
     """
     reports: list[tuple[str, IngestReport]] = []
     skipped: list[FileError] = []
@@ -46,6 +47,9 @@ def reload(at: Standpoint, records: Sequence[SourceRecord]) -> ReloadReport:
             reports.append((name, read()))
         except FolderGoneError as exc:
             skipped.append(FileError(name, exc.reason))
+        except StoreUnavailableError:
+            # No source is to blame, and none of the others can be read.
+            raise
         except RecollectError as exc:
             failed[name] = str(exc)
     if failed:

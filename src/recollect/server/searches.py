@@ -58,17 +58,10 @@ class Searches:
             HTTPException: It took too long.
             ClientDisconnect: Nobody waits for it any more.
         """
-        caller: Caller = request.state.caller
-        place = caller.tenant, str(caller.credential)
-
-        async def in_turn() -> R:
-            async with self._share.place(place):
-                return await self._threads.run(function, *args, **kwargs)
-
         limit = asyncio.timeout(self._seconds)
         try:
             async with limit:
-                return await while_connected(request, in_turn())
+                return await self.run_long(request, function, *args, **kwargs)
         except TimeoutError as exc:
             if not limit.expired():
                 raise
@@ -77,6 +70,17 @@ class Searches:
                 f"The search was stopped after {self._seconds:g} seconds. Ask for fewer candidates or passages, or try "
                 "again later.",
             ) from exc
+
+    async def run_long(self, request: Request, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """As `run`, for as long as the client waits."""
+        caller: Caller = request.state.caller
+        place = caller.tenant, str(caller.credential)
+
+        async def in_turn() -> R:
+            async with self._share.place(place):
+                return await self._threads.run(function, *args, **kwargs)
+
+        return await while_connected(request, in_turn())
 
     async def close(self) -> None:
         """Wait for what runs, and let go of the threads."""

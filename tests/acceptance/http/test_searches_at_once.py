@@ -42,8 +42,15 @@ class HeldEmbedder(HashingEmbedder):
         return super().embed_query(text)
 
 
-@pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
-def test_searches_beyond_the_limit_wait_in_their_order_while_others_are_answered(dsn, tmp_path, path):
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/v1/search", lambda question: {"query": question}),
+        ("/v1/context", lambda question: {"query": question}),
+        ("/v1/embeddings", lambda question: {"input": question, "model": "default", "input_type": "query"}),
+    ],
+)
+def test_searches_beyond_the_limit_wait_in_their_order_while_others_are_answered(dsn, tmp_path, path, asked):
     embedder = HeldEmbedder()
     config = RAGConfig.load(
         storage={"data_dir": tmp_path / "unused", "dsn": dsn},
@@ -56,7 +63,7 @@ def test_searches_beyond_the_limit_wait_in_their_order_while_others_are_answered
         async with httpx.AsyncClient(transport=transport, base_url=HOST, timeout=30) as client:
             searches = []
             for question in QUESTIONS:
-                searches.append(asyncio.create_task(client.post(path, json={"query": question})))
+                searches.append(asyncio.create_task(client.post(path, json=asked(question))))
                 await asyncio.sleep(0)
             for _ in range(2):
                 assert await asyncio.to_thread(embedder.arrived.acquire, timeout=30)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from fastapi import Request
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from recollect.context import estimate_tokens
-from recollect.server.dependencies import Reader
+from recollect.server.dependencies import Asking, Reader
 from recollect.server.openai.errors import RefusedRequestError, resource
 from recollect.server.openai.model_names import EVERYWHERE, place_of, unknown_model
 from recollect.server.schemas.base import Body, Name, Text
@@ -84,8 +85,12 @@ class EmbeddingListJson(TypedDict):
 
 
 @router.post("/embeddings", summary="Embed texts as a collection's documents are embedded")
-def embeddings(body: EmbeddingsBody, caller: Reader) -> EmbeddingListJson:
+async def embeddings(body: EmbeddingsBody, caller: Reader, service: Asking, request: Request) -> EmbeddingListJson:
     """As floats, or in base64 (little-endian float32), which OpenAI's SDK asks for by itself."""
+    return await service.searches.run_long(request, _embedded, caller, body)
+
+
+def _embedded(caller: View, body: EmbeddingsBody) -> EmbeddingListJson:
     texts = body.texts()
     embedder = _embedder(caller, body.model)
     if body.dimensions not in {None, embedder.dimension}:
