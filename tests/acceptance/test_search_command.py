@@ -258,7 +258,7 @@ def test_a_context_for_a_prompt_is_the_text_alone(recollect, office):
     assert "30 days of annual leave." in whole.out
     assert "1 passage, " in whole.err
     told = recollect("query", "days of annual leave", "--context", "--mode", "lexical", "--json").json
-    assert list(told) == ["query", "collection", "context", "token_count", "omitted", "passages"]
+    assert list(told) == ["query", "collection", "context", "token_count", "omitted", "cached", "passages"]
     assert told["context"] == whole.out.rstrip("\n")
     (shown,) = told["passages"]
     content = recollect("documents", "show", shown["document_id"], "--json").json["content"]

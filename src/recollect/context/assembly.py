@@ -33,6 +33,7 @@ class AssembledContext:
         token_count: Tokens of ``text`` by the counter that was given; 0 where it is empty.
         omitted: How many of the passages that hold any text are not shown at all.
         warnings: What the search for them could not ask, and is missing from it.
+        cached: Whether the search for documents was answered from the cache.
     """
 
     text: str = ""
@@ -40,6 +41,7 @@ class AssembledContext:
     token_count: int = 0
     omitted: int = 0
     warnings: tuple[str, ...] = ()
+    cached: bool = False
 
     @property
     def passages(self) -> tuple[RetrievedContext, ...]:

@@ -190,4 +190,4 @@ def assembled_context(
         language=place.language if place else at.config.language,
     )
     show("context", question=query, passages=[block.passage for block in context.blocks])
-    return replace(context, warnings=reply.warnings) if reply.warnings else context
+    return replace(context, warnings=reply.warnings, cached=reply.cached)

@@ -123,7 +123,7 @@ class HybridRetriever:
         with ThreadPoolExecutor(2, thread_name_prefix="recollect-memory") as executor:
             turns = executor.submit(self._recalled, query, limit, session_id, as_of)
             facts = executor.submit(self._known, query, limit, session_id, as_of)
-            documents, warnings = self._retrieved(query, limit, as_of)
+            documents, warnings, cached = self._retrieved(query, limit, as_of)
         found = hybrid_context(
             query,
             documents=documents,
@@ -139,23 +139,23 @@ class HybridRetriever:
         if self._on_shown is not None:
             shown = [one.recollection for one in found.passages if one.recollection is not None]
             self._on_shown([recollection.episode.episode_id for recollection in shown])
-        return replace(found, adaptation=adaptation, context=replace(found.context, warnings=warnings))
+        return replace(found, adaptation=adaptation, context=replace(found.context, warnings=warnings, cached=cached))
 
     def _retrieved(
         self, query: str, limit: int, as_of: datetime | None
-    ) -> tuple[Sequence[RetrievedContext], tuple[str, ...]]:
-        """What was found of documents, and what is missing of it."""
+    ) -> tuple[Sequence[RetrievedContext], tuple[str, ...], bool]:
+        """What was found of documents, what is missing of it, and whether the cache answered."""
         if self._documents is None:
-            return [], ()
+            return [], (), False
         options = RetrievalOptions(
             top_k=limit, mode=self._mode, min_relevance=self._min_relevance, relevance_floor=True, outline=True
         )
         if not isinstance(self._documents, Standpoint):
             from recollect.pipeline.federation import passages_of
 
-            return passages_of(self._documents, query, options, as_of), ()
+            return passages_of(self._documents, query, options, as_of), (), False
         reply = search(replace(_refined(self._documents, as_of=as_of), session=None), query, options)
-        return reply.results, reply.warnings
+        return reply.results, reply.warnings, reply.cached
 
     def _recalled(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[Recollection]:
         # Of the candidates, only what is shown in the end counts as retrieved.

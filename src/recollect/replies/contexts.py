@@ -54,6 +54,8 @@ class AssembledContextJson(Shape):
     """Tokens of the context."""
     omitted: int
     """Passages for which there was no room."""
+    cached: bool
+    """Whether the search was answered from the cache."""
     passages: list[ContextBlockJson]
     warnings: NotRequired[list[str]]
     """What is missing because it did not reply or failed, and why nothing was found."""
@@ -144,6 +146,8 @@ class ContextAssemblyJson(Shape):
     """The numbered passages; empty where nothing was found."""
     passages: list[ContextPassageJson]
     """In order of their numbers."""
+    cached: bool
+    """Whether the search for documents was answered from the cache."""
     explain: NotRequired[ContextExplainJson]
     """Where it was asked for."""
     warnings: NotRequired[list[str]]
@@ -167,6 +171,7 @@ def assembled_context_json(
         "context": context.text,
         "token_count": context.token_count,
         "omitted": context.omitted,
+        "cached": context.cached,
         "passages": [_block(block) for block in context.blocks],
     }
     if context.warnings or warnings:
@@ -192,6 +197,7 @@ def context_assembly_json(
         "token_count": found.token_count,
         "text": found.text,
         "passages": [_passage(number, one) for number, one in enumerate(found.passages, start=1)],
+        "cached": found.found.context.cached,
     }
     if explain:
         shown["explain"] = context_explain_json(found)

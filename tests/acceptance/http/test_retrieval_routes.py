@@ -211,3 +211,18 @@ def test_the_text_is_a_query_or_a_question_at_every_address(filled, client):
             assert client.post(path, json={name: "annual leave"}).status_code == 200, (path, name)
         both = client.post(path, json={"query": "annual leave", "question": "pay"})
         assert both.status_code == 422 and len(both.json()["errors"]) == 1, path
+
+
+@pytest.mark.parametrize("path", ["/v1/context", "/v1/context/assembly"])
+def test_a_context_says_whether_its_search_was_cached_until_something_is_written(filled, client, path):
+    def cached() -> bool:
+        reply = client.post(path, json={"query": "days of annual leave"})
+        assert "leave.md" in reply.text
+        return reply.json()["cached"]
+
+    assert [cached(), cached()] == [False, True]
+    filled.ingest([Document(content="Annual leave of trainees is 35 days.", source="trainees.md")])
+    assert [cached(), cached()] == [False, True]
+    assert filled.context("days of annual leave again").cached is False
+    assert filled.context("days of annual leave again").cached is True
+    assert filled.memory.assembler().assemble("days of annual leave again").found.context.cached is False

@@ -107,6 +107,7 @@ def _context(told: Json) -> AssembledContext:
         token_count=told["token_count"],
         omitted=told["omitted"],
         warnings=tuple(told.get("warnings", ())),
+        cached=told.get("cached", False),
     )
 
 
