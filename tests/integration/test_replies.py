@@ -187,6 +187,7 @@ def searches(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         replace(past.search(QUERY), results=(replace(preferred, metadata={"table_header": "| What | Days |"}),)),
         replace(past.search(QUERY), results=(replace(preferred, metadata={"generated_by": "openai/seeing"}),)),
         replace(past.search(QUERY), results=(preferred,)),
+        replace(past.search(QUERY), results=(replace(preferred, server="north"),)),
         view.search(QUERY, EXPLAINED),
         view.search(QUERY),
         view.search(QUERY, RetrievalOptions(collapse_duplicates=True, mode="lexical")),
@@ -229,6 +230,7 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield from ((answers.citation_json, answers.citation_json(one)) for one in written.citations)
     boxed = replace(written.citations[0], boxes=(PageBox(3, 0.1, 0.2, 0.9, 0.25),))
     yield answers.citation_json, answers.citation_json(boxed)
+    yield answers.citation_json, answers.citation_json(replace(boxed, server="north"))
     assert refused.nearest is not None
     nearest = replace(refused.nearest, evidence=replace(refused.nearest.evidence, boxes=boxed.boxes))
     yield answers.answer_json, answers.answer_json(replace(refused, nearest=nearest), explain=True)
@@ -240,6 +242,10 @@ def of_contexts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     context = view.context(QUERY, token_budget=200)
     assert context.blocks
     yield contexts.assembled_context_json, contexts.assembled_context_json(QUERY, context, collection="default")
+    (first, *_) = context.blocks
+    elsewhere = replace(first, passage=replace(first.passage, collection="policies", server="north"))
+    remote = replace(context, blocks=(elsewhere,))
+    yield contexts.assembled_context_json, contexts.assembled_context_json(QUERY, remote, collection="default")
     noted = before_the_second_version(view).context(QUERY, token_budget=200)
     yield contexts.assembled_context_json, contexts.assembled_context_json(QUERY, noted, collection="default")
     nothing = view.context("zyx", RetrievalOptions(tags=("no",)))
@@ -249,6 +255,11 @@ def of_contexts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         found = view.memory.assembler().assemble(QUERY, strategy, 500, "talk")
         made = contexts.context_assembly_json(QUERY, found, explain=strategy == "hybrid", warnings=["Told."])
         yield contexts.context_assembly_json, made
+        if found.passages:
+            (leading, *_) = found.passages
+            leading = replace(leading, passage=replace(leading.passage, server="north"))
+            of_remote = replace(found, found=replace(found.found, passages=(leading,)))
+            yield contexts.context_assembly_json, contexts.context_assembly_json(QUERY, of_remote)
         yield contexts.context_explain_json, contexts.context_explain_json(found)
         yield contexts.weights_json, contexts.weights_json(found.found.weights)
 
