@@ -293,6 +293,8 @@ def _candidates(place: tuple[str, ...]) -> list[object]:
     tables += [{"search": 7}, {"questions": "hash"}, {"keys": False}, {"name": "x"}, {"ocr": "off"}]
     if annotation.startswith("tuple") and "Config" in annotation:
         return [[{"name": "north", "url": "https://north.example"}]]
+    if place[-1] == "allow_origins":
+        return [["https://app.example.com"], ["tauri://localhost"]]
     tables += [{"k": "v"}, {"k": ["a"]}, {"k": ["read"]}, {"k": {"departments": ["a"]}}]
     if "Config" in annotation or "Defaults" in annotation or "dict" in annotation:
         return tables

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 # A search of a thousand long passages has less.
 _MOST_OF_A_SEARCH = 32 * 1024 * 1024
+_SHAPE_LOCK = Lock()
 
 
 class _Calls(RetrievalCalls, RecallCalls, EverydayCalls, StoreCalls):
@@ -174,8 +176,11 @@ def passages_within(
 
 
 def _require_shape(url: str, reply: Reply) -> None:
+    # pydantic parses the fields' descriptions, and Python 3.11 cannot do that in two threads at once.
+    with _SHAPE_LOCK:
+        shape = _search_shape()
     try:
-        _search_shape().validate_python(reply.json, strict=True)
+        shape.validate_python(reply.json, strict=True)
     except ValueError as exc:
         raise ServerError(f"What answers at {url} gave no reply of recollect's: {exc}", url=url) from exc
 

@@ -62,7 +62,7 @@ def turn(rank: int, content: str, *, similarity: float | None = 0.5, before: tup
 class Knowledge:
     """The parts behind a view of what it holds: they give the first of it, and remember how they were asked."""
 
-    config, default_tenant = RAGConfig(), 1
+    config, default_tenant, remotes = RAGConfig(), 1, ()
 
     def __init__(self, documents=(), turns=(), facts=(), *, missing: bool = False) -> None:
         self.passages, self.said, self.known, self.missing = list(documents), list(turns), list(facts), missing
