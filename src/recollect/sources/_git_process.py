@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 from recollect import interruption
@@ -113,12 +114,27 @@ class Git:
             self._end_reader()
 
     def make(self) -> None:
-        """Make the repository where there is none, and one in the place of what is none."""
-        if (self._folder / "HEAD").is_file() and self._call("rev-parse", "--git-dir").returncode == 0:
+        """Make the repository where there is none, and one in the place of what is none.
+
+        It is made beside its place and moved there whole, so of two that make it at once, one takes the other's.
+        """
+        if self._made():
             return
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(mode=0o700, parents=True)
-        self.run("init", "--quiet", "--bare", "--template=", ".")
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="new-", dir=self._folder.parent, ignore_cleanup_errors=True) as made:
+            new = Path(made, self._folder.name)
+            new.mkdir(mode=0o700)
+            self._require(self._call("init", "--quiet", "--bare", "--template=", ".", folder=new))
+            try:
+                new.rename(self._folder)
+            except OSError:
+                if self._made():
+                    return
+                shutil.rmtree(self._folder, ignore_errors=True)
+                new.rename(self._folder)
+
+    def _made(self) -> bool:
+        return (self._folder / "HEAD").is_file() and self._call("rev-parse", "--git-dir").returncode == 0
 
     def fetch(self, transport: Transport, refspec: str) -> None:
         """Fetch one commit, without its history where the server can do that.
@@ -131,8 +147,7 @@ class Git:
         done = self._call(*words, transport=transport)
         if done.returncode and b"does not support shallow" in done.stderr:
             done = self._call(*(word for word in words if word != "--depth=1"), transport=transport)
-        if done.returncode:
-            raise self._error(done)
+        self._require(done)
 
     def run(self, *words: str, stdin: bytes = b"") -> bytes:
         """What a command prints.
@@ -140,10 +155,7 @@ class Git:
         Raises:
             SourceError: It fails.
         """
-        done = self._call(*words, stdin=stdin)
-        if done.returncode:
-            raise self._error(done)
-        return done.stdout
+        return self._require(self._call(*words, stdin=stdin))
 
     def has(self, name: str) -> bool:
         """Whether there is such an object."""
@@ -196,13 +208,13 @@ class Git:
                             pipe.close()
 
     def _call(
-        self, *words: str, stdin: bytes = b"", transport: Transport | None = None
+        self, *words: str, stdin: bytes = b"", transport: Transport | None = None, folder: Path | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         limited = ["/bin/sh", "-c", 'ulimit -f "$1" && shift && exec "$@"', "sh", str(self._blocks)]
         try:
             process = subprocess.Popen(
                 [*limited, "git", *words],
-                cwd=self._folder,
+                cwd=folder or self._folder,
                 env=self._env(transport),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -252,6 +264,11 @@ class Git:
             "HOME": str(self._folder),
             "LC_ALL": "C",
         }
+
+    def _require(self, done: subprocess.CompletedProcess[bytes]) -> bytes:
+        if done.returncode:
+            raise self._error(done)
+        return done.stdout
 
     def _error(self, done: subprocess.CompletedProcess[bytes]) -> SourceError:
         said = done.stderr.decode("utf-8", "replace")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from recollect import RAGPipeline
+from recollect.sources._git_process import Git
 
 from .conftest import Repository
 
@@ -54,3 +56,22 @@ def test_copies_of_repositories_are_private_and_those_of_older_versions_become_s
 
 def open_to_others(paths: list[Path]) -> list[str]:
     return [str(path) for path in paths if stat.S_IMODE(path.lstat().st_mode) & 0o077]
+
+
+def test_of_several_that_make_the_copy_at_once_all_have_the_same(tmp_path: Path):
+    for number in range(5):
+        folder = tmp_path / str(number) / "repository.git"
+        several = [Git("https://host/a.git", folder, os.environ, seconds=60, most_bytes=10**6) for _ in range(6)]
+        with ThreadPoolExecutor(len(several)) as pool:
+            list(pool.map(Git.make, several))
+        assert list(folder.parent.iterdir()) == [folder]
+        assert {one.run("rev-parse", "--is-bare-repository") for one in several} == {b"true\n"}
+
+
+def test_what_is_no_repository_is_replaced_by_one(tmp_path: Path):
+    folder = tmp_path / "repository.git"
+    folder.mkdir()
+    (folder / "HEAD").write_text("ref: nothing")
+    git = Git("https://host/a.git", folder, os.environ, seconds=60, most_bytes=10**6)
+    git.make()
+    assert git.run("rev-parse", "--is-bare-repository") == b"true\n"
