@@ -99,9 +99,10 @@ def test_a_date_that_is_none_says_something_else(pipeline):
 def test_headings_are_found_in_texts_without_a_file(pipeline):
     text = "# Leave\n\nThirty days.\n\n## Sick leave\n\nA note.\n\n```\n# no heading\n```\n\nCall the desk."
     pipeline.ingest(Document(content=text, source="leave"))
-    (found,) = pipeline.retrieve("desk", RetrievalOptions(outline=True))
-    assert [part.section for part in found.parts] == ["Leave", "Leave > Sick leave"]
-    assert found.title == "Leave"
+    found = sorted(pipeline.retrieve("desk", RetrievalOptions(outline=True)), key=lambda one: one.start_offset)
+    assert [[part.section for part in one.parts] for one in found] == [["Leave"], ["Leave > Sick leave"]]
+    assert [one.content.splitlines()[-1] for one in found] == ["Thirty days.", "Call the desk."]
+    assert {one.title for one in found} == {"Leave"}
     pipeline.ingest(Document(content="# Not\nmarked", source="data", mime_type="application/json"))
     assert pipeline.documents.list()[1].title == "data"
 

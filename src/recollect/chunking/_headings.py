@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from recollect.model import Document
 
 _ATX = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+([^\r\n]*))?(?=\r?$)", re.MULTILINE)
+# What a Markdown text says of itself at its top, and the space behind it.
+_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n\s*|\Z)")
 _CLOSING = re.compile(r"(?:^|[ \t])#+[ \t]*$")
 
 
@@ -31,11 +33,16 @@ def headings_of(document: Document, *, expect_markdown: bool) -> Sequence[Headin
     return markdown_headings(document.content)
 
 
-def section_starts(headings: Sequence[Heading], boundaries: Boundaries | SeparatorBoundaries) -> list[int]:
+def section_starts(
+    content: str, headings: Sequence[Heading], boundaries: Boundaries | SeparatorBoundaries
+) -> list[int]:
     """Where the document's sections begin: its headings of the first two levels that it has.
 
-    Headings without text between them stay together, so a section can begin with a deeper one.
+    Headings without text between them stay together, so a section can begin with a deeper one. Front matter is no
+    section: it belongs to the one below it.
     """
+    matter = _FRONT_MATTER.match(content)
+    top = matter.end() if matter else 0
     levels = sorted({heading.level for heading in headings})[:2]
     free = set(boundaries.headings)
     starts: set[int] = set()
@@ -44,7 +51,7 @@ def section_starts(headings: Sequence[Heading], boundaries: Boundaries | Separat
         first = heading.start_offset if heading.start_offset in free else first
         if heading.level in levels:
             starts.add(first)
-    return sorted(starts)
+    return sorted(start for start in starts if start > top)
 
 
 def markdown_headings(content: str) -> tuple[Heading, ...]:

@@ -77,6 +77,6 @@ class RecursiveChunker:
         )
         shortest = min(self.size // 10, _SHORTEST[self.unit]) if given is None else 0
         cutter = Cutter(content, ruler, boundaries, size=self.size, overlap=self.overlap, shortest=shortest)
-        sections = units_between(content, section_starts(headings, boundaries) if given is None else ())
+        sections = units_between(content, section_starts(content, headings, boundaries) if given is None else ())
         pieces = (Piece(*span) for section in sections for span in cutter.spans(*section))
         return build_chunks(document, pieces, ruler, headings=headings)

@@ -34,6 +34,17 @@ def test_separators_stand_in_place_of_paragraphs_and_sentences():
     assert overlapping[1].text.startswith("two;")
 
 
+def test_front_matter_is_no_section():
+    matter = "---\ntitle: Rules for travel and for expenses\ntags: [travel, money]\n---\n"
+    for space in ("", "\n", "\r\n\r\n"):
+        text = f"{matter}{space}# Trains\n\nTake the train.\n\n# Hotels\n\nTake the cheapest one.\n"
+        document = Document(content=text, mime_type="text/markdown")
+        assert [chunk.text.splitlines()[-1] for chunk in RecursiveChunker().chunk(document)] == [
+            "Take the train.",
+            "Take the cheapest one.",
+        ]
+
+
 @pytest.mark.parametrize("separators", ["|", [], [1], [""], 7])
 def test_separators_that_make_no_sense(separators):
     with pytest.raises(UsageError, match="separators"):
