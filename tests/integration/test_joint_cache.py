@@ -63,10 +63,12 @@ def test_what_is_asked_of_other_collections_is_another_search(rag: RAGPipeline):
 
 CHANGES = {
     "ingest": lambda rag, name: rag.view(collections=name).ingest(f"Another offer of {name}."),
-    "delete": lambda rag, name: rag.documents.delete([document(rag, name)]),
-    "erase": lambda rag, name: rag.documents.erase([document(rag, name)]).counts["documents"],
-    "grant": lambda rag, name: rag.grants.add("user:bob", documents=document(rag, name, "ann")),
-    "revoke": lambda rag, name: rag.grants.remove("user:ann", documents=document(rag, name, "ann")),
+    "delete": lambda rag, name: rag.view(collections=name).documents.delete([document(rag, name)]),
+    "erase": lambda rag, name: rag.view(collections=name).documents.erase([document(rag, name)]).counts["documents"],
+    "grant": lambda rag, name: rag.view(collections=name).grants.add("user:bob", documents=document(rag, name, "ann")),
+    "revoke": lambda rag, name: rag.view(collections=name).grants.remove(
+        "user:ann", documents=document(rag, name, "ann")
+    ),
 }
 
 
@@ -107,7 +109,7 @@ def test_whoever_may_read_other_things_shares_no_reply(rag: RAGPipeline):
     equal = Principal(user_id="carl")
     assert search(rag, BOTH, equal).cached
     # The same in one of them is not the same in both.
-    rag.grants.add("user:carl", documents=document(rag, "two", "ann"))
+    rag.view(collections="two").grants.add("user:carl", documents=document(rag, "two", "ann"))
     assert [search(rag, BOTH, one).cached for one in (BOB, equal)] == [False, False]
     assert {len(search(rag, BOTH, one).results) for one in (BOB, equal)} == {2, 3}
 
@@ -120,7 +122,7 @@ def test_rights_that_change_during_a_joint_search_leave_nothing_behind(rag: RAGP
     def revoke_first(self, scope, place):
         if not revoked:
             revoked.append(place)
-            rag.grants.remove("user:ann", documents=document(rag, "two", "ann"))
+            rag.view(collections="two").grants.remove("user:ann", documents=document(rag, "two", "ann"))
         return changed_rights(self, scope, place)
 
     monkeypatch.setattr(CollectionRepository, "changed_rights", revoke_first)
@@ -146,7 +148,7 @@ def test_rights_that_change_all_the_time_end_in_an_error(rag: RAGPipeline, monke
 
 
 def test_what_has_expired_in_one_of_them_is_found_no_more(rag: RAGPipeline):
-    rag.documents.set_ttl(document(rag, "two"), timedelta(hours=1))
+    rag.view(collections="two").documents.set_ttl(document(rag, "two"), timedelta(hours=1))
     search(rag)
     assert search(rag).cached
     with rag.store.database.autocommit() as connection:

@@ -103,18 +103,19 @@ ACTIONS = st.tuples(
 def test_no_embedding_is_ever_without_a_chunk(pipeline: RAGPipeline, actions):
     for action, collection, number in actions:
         pipeline.collections.ensure(collection)
-        there = [one.document_id for one in pipeline.view(collections=collection).documents.list()]
+        view = pipeline.view(collections=collection)
+        there = [one.document_id for one in view.documents.list()]
         if action == "ingest":
-            pipeline.view(collections=collection).ingest(Document(content=TEXTS[number], source=str(number % 2)))
+            view.ingest(Document(content=TEXTS[number], source=str(number % 2)))
         elif action == "refused":
             pipeline.tenants.set_quota(1, TenantQuota(max_chunks=0))
             with pytest.raises(QuotaExceededError):
-                pipeline.view(collections=collection).ingest(Document(content=f"refused {number}", source="refused"))
+                view.ingest(Document(content=f"refused {number}", source="refused"))
             pipeline.tenants.set_quota(1, TenantQuota())
         elif action == "drop":
             pipeline.collections.delete(collection)
         elif there and action == "delete":
-            pipeline.documents.delete(there[:1])
+            view.documents.delete(there[:1])
         elif there:
-            pipeline.documents.erase(there[:1])
+            view.documents.erase(there[:1])
         assert unowned(pipeline) == 0

@@ -106,7 +106,7 @@ class Model:
             self.write(source, edition)
 
     def delete(self, source: int, _: int) -> None:
-        self.rag.documents.delete([self.ids[source]])
+        self.rag.view(collections=self.name).documents.delete([self.ids[source]])
         self.known.pop(source, None)
 
     def expire(self, source: int, close: bool) -> None:
