@@ -34,7 +34,7 @@ def test_a_group_alone_shows_its_help(recollect, arguments):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["demolish"], ["db", "burn"], ["query"], ["query", "a", "b"], ["--fast"], ["query", "a", "--mode", "b"]],
+    [["demolish"], ["db", "burn"], ["query"], ["query", "a", "b"], ["--fast"], ["query", "a", "--fusion", "b"]],
 )
 def test_unknown_commands_and_options(recollect, arguments):
     outcome = recollect(*arguments, status=2)
@@ -42,6 +42,11 @@ def test_unknown_commands_and_options(recollect, arguments):
     assert "Usage: recollect" in outcome.err
     assert outcome.err.strip().splitlines()[-1].startswith("Error: ")
     assert "Value error" not in outcome.err
+
+
+def test_a_mode_that_no_retriever_has_is_wrong_usage(recollect):
+    outcome = recollect("query", "a", "--mode", "b", status=2)
+    assert (outcome.out, outcome.err) == ("", "Error: There is no retriever 'b'; there are dense, hybrid, lexical.\n")
 
 
 @pytest.mark.parametrize(

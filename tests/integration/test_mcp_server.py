@@ -263,7 +263,7 @@ def test_wrong_requests_are_refused_in_words(rag: RAGPipeline):
     )
     assert refused(lambda client: client.list_prompts(), rag).code == -32601
     huge = talk(rag, calling("search", query="x" * 3_000_000))
-    assert huge.is_error and "2,000 at most" in huge.content[0].text
+    assert huge.is_error and ": 20,000 at most" in huge.content[0].text
     # A tool that is not offered is not there either.
     writing = calling("remember", text="x")
     assert "There is no tool" in refused(writing, rag.view(session="s", collections="default", as_of="1d")).message

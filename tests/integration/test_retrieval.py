@@ -96,7 +96,8 @@ def test_odd_questions_have_answers(filled: RAGPipeline, query: str, mode: str):
 
 BAD = [
     ("", {}, "empty"), (" \n", {}, "empty"), ("x" * 20_001, {}, "20,001"), ("a\0b", {}, "NUL"),
-    ("q", {"top_k": 0}, "top_k"), ("q", {"top_k": 1001}, "top_k"), ("q", {"mode": "fuzzy"}, "mode"),
+    ("q", {"top_k": 0}, "top_k"), ("q", {"top_k": 1001}, "top_k"),
+    ("q", {"mode": "fuzzy"}, "no retriever 'fuzzy'; there are dense, hybrid, lexical"), ("q", {"mode": 3}, "mode"),
     ("q", {"fusion": "sum"}, "fusion"), ("q", {"dense_weight": 1.5}, "dense_weight"),
     ("q", {"similarity_threshold": 2}, "similarity_threshold"), ("q", {"department": "hr"}, "department"),
     ("q", {"tags": (1,)}, "tags"), ("q", {"source": ("a\0",)}, "source"),

@@ -12,6 +12,8 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.model import RetrievalOptions
     from recollect.model.collection import Collection
     from recollect.pipeline import View
@@ -78,6 +80,11 @@ def vain(view: View, options: RetrievalOptions) -> list[str]:
         return [f"The session is empty. Fill it: recollect ingest FOLDER --session {at.session}"]
     empty = None if at.principal is not None else empty_collection(view)
     return [empty] if empty else view.documents.filter_hints(options)
+
+
+def told_besides(told: Sequence[str], why: Sequence[str]) -> tuple[str, ...]:
+    """What a reply tells, without what `vain` says as well: a server tells why it found nothing, in fewer words."""
+    return tuple(one for one in told if not any(more.startswith(one) for more in why))
 
 
 def empty_collection(view: View) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._searching import empty_collection
+from recollect.cli._searching import empty_collection, told_besides
 from recollect.errors import UsageError
 from recollect.replies.contexts import context_assembly_json, context_explain_json
 
@@ -99,14 +100,16 @@ def _context(
             None if conversation is None else argument_text(conversation),
         )
         empty = None if found.passages else empty_collection(view)
+    why = [empty] if empty else []
+    context = found.found.context
+    context = replace(context, warnings=told_besides(context.warnings, why))
     if ctx.json:
-        ctx.emit(context_assembly_json(question, found, explain=explain, warnings=[empty] if empty else []))
+        found = replace(found, found=replace(found.found, context=context))
+        ctx.emit(context_assembly_json(question, found, explain=explain, warnings=why))
     else:
         _show(ctx, found, explain=explain)
-        for warning in found.found.context.warnings:
+        for warning in [*context.warnings, *why]:
             ctx.note(warning)
-        if empty:
-            ctx.note(empty)
     return 0
 
 

@@ -12,7 +12,7 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._context import ContextOptions, show_context
 from recollect.cli._notes import show_notes
 from recollect.cli._options import Explain, SearchOptions, command
-from recollect.cli._searching import EVERYWHERE, SessionOptions, language_of, vain
+from recollect.cli._searching import EVERYWHERE, SessionOptions, language_of, told_besides, vain
 from recollect.cli._time import TimeOptions
 from recollect.errors import UsageError
 
@@ -74,10 +74,12 @@ def _query(
                 question, options, token_budget=budget.token_budget, max_context_length=budget.max_context_length
             )
             warnings = [] if shown.blocks else vain(view, options)
+            shown = replace(shown, warnings=told_besides(shown.warnings, warnings))
             show_context(ctx, question, shown, collection=view.standpoint.searched_name, warnings=warnings)
             return 0
         reply = view.search(question, options)
         warnings = [] if reply.results else vain(view, options)
+        reply = replace(reply, warnings=told_besides(reply.warnings, warnings))
         if ctx.json:
             from recollect.replies.search import search_reply_json
 

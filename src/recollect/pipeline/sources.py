@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from recollect.errors import ConflictError, UsageError
+from recollect.errors import ConflictError, SourceError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.principal import read_permissions
 from recollect.model.time import Duration, read_duration
@@ -135,10 +135,14 @@ class Sources(Group):
             SourceError: It cannot be read, or too much has gone; then nothing is closed.
             PermissionDeniedError: The view has a principal.
         """
-        from recollect.pipeline.refreshing import refresh
+        from recollect.pipeline.refreshing import FolderGoneError, refresh
 
         record = self.get(source)
-        return refresh(self._at, record, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
+        try:
+            return refresh(self._at, record, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
+        except FolderGoneError as exc:
+            # Only who reads everything, and skips it, needs to tell it from other sources that cannot be read.
+            raise SourceError(exc.location, exc.reason, retryable=exc.retryable) from exc
 
     def refresh_all(self) -> ReloadReport:
         """Bring the store to what every known source, site and folder holds now: those that were ingested, too.

@@ -13,7 +13,7 @@ from unit.documents.made_files import pdf
 
 def test_the_source_of_a_result_opens_beside_the_results_as_it_was_then(ada, served):
     page = ada.open("/bench?q=annual+leave&b_mode=dense")
-    opener = page.locator("ol.found").first.get_by_role("link", name="Show where it stands").first
+    opener = opener_of(page, "30 days")
     opener.focus()
     opener.press("Enter")
     panel = page.locator("#source")
@@ -35,12 +35,18 @@ def test_the_source_of_a_result_opens_beside_the_results_as_it_was_then(ada, ser
     served.rag.ingest(Document(content="# Leave\n\nNobody has annual leave any more.", source="hr/leave.md"))
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{served.url}/bench?q=annual+leave&as_of={first.known_from.isoformat().replace('+', '%2B')}")
-    page.get_by_role("link", name="Show where it stands").first.click()
+    opener_of(page, "30 days").click()
     panel.locator("mark").wait_for()
     assert "30 days" in panel.locator("mark").inner_text() and "Version 1 of 2" in panel.inner_text()
     with httpx2.Client(base_url=served.url) as somebody:
         never = somebody.get(f"/documents/{first_id(served)}/source?start=0&end=9&as_of=2000-01-01")
         assert never.status_code == 404
+
+
+def opener_of(page, words: str):
+    """What opens the source of the passage that holds the words; each section of a document is a passage."""
+    passage = page.locator("ol.found").first.get_by_role("listitem").filter(has_text=words)
+    return passage.get_by_role("link", name="Show where it stands")
 
 
 def first_id(served) -> int:

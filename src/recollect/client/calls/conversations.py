@@ -351,7 +351,12 @@ def _assembly(told: Json) -> ContextAssembly:
     found = HybridContext(
         query=told["query"],
         passages=tuple(_hybrid_passage(one) for one in told["passages"]),
-        context=AssembledContext(text=told["text"], token_count=told["token_count"], cached=told.get("cached", False)),
+        context=AssembledContext(
+            text=told["text"],
+            token_count=told["token_count"],
+            warnings=tuple(told.get("warnings", ())),
+            cached=told.get("cached", False),
+        ),
         weights=read(RetrievalWeights, explain["weights"]),
         adaptation=None if explain["base"] is None else _adaptation(explain),
     )

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from recollect.context import RetrievalWeights
 from recollect.model import RetrievalOptions
 from recollect.pipeline import View
+from recollect.pipeline.standpoint import EVERY_COLLECTION
 from recollect.replies.answers import AnswerJson, answer_json
 from recollect.replies.contexts import (
     AssembledContextJson,
@@ -159,12 +160,13 @@ def json_response(reply: object) -> Response:
 def hints(view: View, options: RetrievalOptions) -> list[str]:
     """Why a search can have found nothing."""
     at = view.standpoint
-    if (
-        at.session is None
-        and at.principal is None
-        and not any(
-            place.document_count for place in view.view(as_of=None).collections.list() if place.name in at.names
-        )
+    if at.session is not None:  # whose documents have tags of their own, which are not counted
+        return []
+    everywhere = EVERY_COLLECTION in at.names
+    if at.principal is None and not any(
+        place.document_count
+        for place in view.view(as_of=None).collections.list()
+        if everywhere or place.name in at.names
     ):
-        return [f"The collection {at.names[0]!r} is empty."]
+        return ["Every collection is empty." if everywhere else f"The collection {at.names[0]!r} is empty."]
     return view.documents.filter_hints(options)
