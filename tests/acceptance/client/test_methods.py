@@ -345,3 +345,12 @@ def test_an_error_is_that_of_the_library(served, client, name):
     assert type(theirs.value) is type(ours.value)
     if name not in {"no such source", "no such session", "the past"}:
         assert str(theirs.value) == str(ours.value)
+
+
+def test_contexts_say_why_they_are_empty(served, client):
+    served.rag.collections.ensure("bare")
+    at = client.view(collections="bare")
+    told = ("The collection 'bare' is empty.",)
+    assert at.context("leave").warnings == told
+    assert at.memory.assemble("leave", "documents").found.context.warnings == told
+    served.rag.collections.delete("bare")
