@@ -87,9 +87,10 @@ def fill(rag: RAGPipeline) -> None:
     gone = rag.ingest(Document(content="Parking on Sundays is free: it is Free Parking Day (FPD).", source="sunday.md"))
     rag.store.writer.close(Scope(), [gone.document_id])
     rag.grants.add("role:payroll", documents="friday.md", only=True)
-    for document in rag.view(collections="stored").documents.list():
+    stored = rag.view(collections="stored")
+    for document in stored.documents.list():
         if document.source == "salaries.md":
-            rag.grants.deny("role:intern", documents=document.document_id)
+            stored.grants.deny("role:intern", documents=document.document_id)
     for place in rag.collections.list():
         rag.store.collections.refresh_term_stats(Scope(), place)
 
@@ -422,12 +423,9 @@ def test_two_current_versions_become_one(filled: RAGPipeline, dsn: str, template
         "AND uri NOT IN ('sunday.md', 'friday.md')",
     )
     assert {"overlapping_versions", "counters"} <= set(found(filled.maintenance.verify()))
+    # The index can be made again once no row contradicts it.
+    assert left(filled.maintenance.verify(repair=True)) == {"schema": 1}
     assert filled.maintenance.verify(repair=True).clean
-    damage(
-        dsn,
-        "CREATE UNIQUE INDEX document_versions_current ON document_versions (tenant_id, document_id) "
-        "WHERE known_to = 'infinity'",
-    )
     assert dumped(dsn) == template.rows
     assert searched(filled) == template.answers
 
@@ -502,7 +500,7 @@ def test_what_is_lost_is_named_with_what_to_do(filled: RAGPipeline, dsn: str):
     assert set(left(report)) == {"content_hashes", "chunk_texts"}
     detail = next(check.detail for check in report.checks if check.name == "content_hashes")
     assert f"documents erase {victim.document_id}" in detail and victim.source in detail
-    filled.documents.erase([victim.document_id]).counts["documents"]
+    stored.documents.erase([victim.document_id]).counts["documents"]
     filled.view(collections="stored").ingest(Document(content=text_about("parking"), source=victim.source))
     assert filled.maintenance.verify().clean
 

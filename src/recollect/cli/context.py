@@ -91,14 +91,10 @@ def _context(
     question = argument_text(text)
     validate(question, RetrievalOptions(top_k=passages_for(token_budget), min_relevance=min_relevance))
     moment = None if as_of is None else read_time(as_of, name="--as-of")
+    session = None if conversation is None else argument_text(conversation)
     with ctx.view(user=user, as_of=moment) as view:
         assembler = view.memory.assembler(weights=_weights(focus), min_relevance=min_relevance)
-        found = assembler.assemble(
-            question,
-            strategy.value,
-            token_budget,
-            None if conversation is None else argument_text(conversation),
-        )
+        found = assembler.assemble(question, strategy.value, token_budget, session)
         empty = None if found.passages else empty_collection(view)
     why = [empty] if empty else []
     context = found.found.context

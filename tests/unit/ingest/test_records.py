@@ -45,7 +45,7 @@ def test_the_full_form_keeps_chunks_parents_and_directions_of_vectors(tmp_path: 
 def test_the_flat_form_is_a_document_of_one_chunk(tmp_path: Path):
     (read,) = lines(tmp_path, {"id": 7, "text": CONTENT, "embedding": [1, 0], "metadata": {"kind": "policy"}})
     assert isinstance(read, ImportedDocument)
-    assert (read.document.source, read.document.metadata) == ("7", {"kind": "policy"})
+    assert (read.document.id, read.document.source, read.document.metadata) == ("7", None, {"kind": "policy"})
     assert read.chunks is not None
     assert [chunk.text for chunk in read.chunks] == [CONTENT]
 
