@@ -164,7 +164,7 @@ class Repairer:
         which = "" if version.current else ", and with it what it said before"
         self._left.note(
             "missing_contents" if version.content is None else "content_hashes",
-            f"the text of {version.uri!r} is lost: recollect documents erase {version.document_id}{which}, then "
+            f"the text of {version.uri!r} is lost: recollect documents erase {version.document_id} -c '*'{which}, then "
             "ingest the file again",
         )
 
