@@ -100,9 +100,11 @@ class RemoteConfig(Section):
     key: str | None = Field(
         None,
         pattern=r"^env:[A-Za-z_][A-Za-z0-9_]*$",
-        description="env:NAME, the variable of the environment that its key stands in; the key says what may be read.",
+        description="env:NAME, the environment variable that holds the key; the key determines what can be read.",
     )
-    collection: str = Field("*", min_length=1, description="What is searched there; *: all that the key may read.")
+    collection: str = Field(
+        "*", min_length=1, description="The collection to search there; *: all that the key can read."
+    )
     timeout_seconds: float = Field(5.0, gt=0, le=600, description="How long a search waits for it.")
     allow_insecure: bool = Field(
         False, description="Send the key over plain HTTP to another machine, where the way is safe."

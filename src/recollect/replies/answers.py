@@ -126,7 +126,7 @@ class AnswerJson(Shape):
     nearest: NotRequired[NearestJson | None]
     """What came nearest to a refusal's answer; where an explanation was asked for."""
     warnings: NotRequired[list[str]]
-    """What is missing because it did not reply or failed, and why nothing was found."""
+    """Names servers and parts that failed or did not reply, and says why nothing was found."""
 
 
 def answer_json(answer: Answer, *, explain: bool = False, warnings: Sequence[str] = ()) -> AnswerJson:

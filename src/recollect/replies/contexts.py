@@ -58,7 +58,7 @@ class AssembledContextJson(Shape):
     """Whether the search was answered from the cache."""
     passages: list[ContextBlockJson]
     warnings: NotRequired[list[str]]
-    """What is missing because it did not reply or failed, and why nothing was found."""
+    """Names servers and parts that failed or did not reply, and says why nothing was found."""
 
 
 class WeightsJson(Shape):
@@ -151,7 +151,7 @@ class ContextAssemblyJson(Shape):
     explain: NotRequired[ContextExplainJson]
     """Where it was asked for."""
     warnings: NotRequired[list[str]]
-    """What is missing because it did not reply or failed, and why nothing was found."""
+    """Names servers and parts that failed or did not reply, and says why nothing was found."""
 
 
 def assembled_context_json(

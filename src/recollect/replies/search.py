@@ -143,7 +143,7 @@ class SearchReplyJson(Shape):
     explain: NotRequired[ReplyExplainJson]
     """Where it was asked for."""
     warnings: NotRequired[list[str]]
-    """What is missing because it did not reply or failed, and why nothing was found."""
+    """Names servers and parts that failed or did not reply, and says why nothing was found."""
 
 
 class SearchHintsJson(Shape):
