@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import psycopg
@@ -65,7 +66,7 @@ def test_what_is_lost_is_left_with_what_to_do(recollect, office, damage):
     assert "✗ 3 of 4 mended: versions whose text does not have its hash" in left.out
     (command,) = {part.split(",")[0] for part in left.out.split("recollect ")[1:] if part.startswith("documents erase")}
     assert "hr/pay.txt" in left.out
-    recollect(*command.split())
+    recollect(*shlex.split(command))
     recollect("ingest", office)
     assert recollect("db", "verify").out.startswith("The store is sound: ")
     assert "25th" in recollect("query", "when are salaries paid").out

@@ -84,20 +84,31 @@ class Chat {
       body.append("answered_before", one.querySelector("[data-text]")?.textContent ?? "");
     }
     const paths = { ask: said.ask ?? "", streams: said.streams ?? "", health: said.health ?? "" };
-    this.#stream = new AnswerStream(paths, {
-      onEvent: (event) => this.take(event.name, event.data),
+    const stream = new AnswerStream(paths, {
+      onEvent: (event) => {
+        this.take(event.name, event.data);
+        // The connection takes a moment to close; the next question need not wait for that.
+        if (event.name === "done") this.ended(stream);
+      },
       onLost: () => this.note(said.saidLost ?? "", "warn"),
       onBack: () => this.note(said.saidBack ?? "", "good"),
     });
+    this.#stream = stream;
     try {
       await loaded;
-      await this.#stream.read(body);
+      await stream.read(body);
     } catch (error) {
-      this.failed(error);
+      if (this.#stream === stream) this.failed(error);
     } finally {
-      this.#stream = null;
-      this.busy(false);
+      this.ended(stream);
     }
+  }
+
+  /** @param {AnswerStream} stream */
+  ended(stream) {
+    if (this.#stream !== stream) return;
+    this.#stream = null;
+    this.busy(false);
   }
 
   /**
