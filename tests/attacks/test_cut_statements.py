@@ -228,13 +228,10 @@ class Cut:
             self.at = 0
 
     def counts(self) -> dict[str, int]:
-        """How many rows each table has, except those that threads write now and then and statistics made later.
-
-        The audit may lack what a write appends after its end, and has one more entry of what was begun twice.
-        """
+        """How many rows each table has, except those that threads write now and then and statistics made later."""
         tables = self._killer.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = 'recollect'::regnamespace AND relkind = 'r' "
-            "AND relname !~ '^(search_health|activity|upkeep|term_stats|audit_|access_log_)'"
+            "AND relname !~ '^(search_health|activity|upkeep|term_stats|access_log_)'"
         ).fetchall()
         query = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM recollect.{name}" for (name,) in tables)
         return dict(self._killer.execute(query).fetchall())

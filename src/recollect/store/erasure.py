@@ -13,10 +13,9 @@ from typing import Any
 from psycopg import sql
 
 from recollect.model import Scope
-from recollect.model.audit import AuditEntry
 from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt
 from recollect.model.scrub import ScrubReport
-from recollect.store.audit import AuditRepository, record
+from recollect.store.audit import record
 from recollect.store.closing import close_documents, count_closed, with_attached
 from recollect.store.database import Connection, Database, rows
 from recollect.store.files import delete_of_documents
@@ -64,12 +63,10 @@ class ErasureRepository:
 
     Args:
         database: The store's connections.
-        audit: Keeps the receipts.
     """
 
-    def __init__(self, database: Database, audit: AuditRepository) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._audit = audit
 
     def erase(
         self,
@@ -93,12 +90,15 @@ class ErasureRepository:
             actor: Who asks, for the receipt.
             reason: Why, for the receipt; None: nothing is said.
             removed: What was removed elsewhere for the same sake, by kind, for the receipt.
-            finish: What is to be done after the removal, before anything is looked for.
+            finish: What is to be done after the removal.
             scrubber: Writes the store anew afterwards, and looks for what was erased in its files; None: nothing does.
 
         Returns:
             The receipt, which the audit keeps too.
         """
+        with self._database.autocommit() as connection:
+            # Before: what is not sampled now is not sampled of rows that are gone.
+            connection.execute(_SQL["forget_samples"])
         with self._database.transaction(scope) as connection:
             given = {"document_ids": list(document_ids), **reader(scope)}
             # What was put into sessions is nobody's to name, so it goes with the document that it is a copy of.
@@ -107,7 +107,13 @@ class ErasureRepository:
             closed = close_documents(connection, scope, ids)
             _hold_shared(connection, scope, ids)
             traces = _traces(connection, scope, ids)
-            counts = _remove(connection, scope, ids, traces, closed) | dict(removed or {})
+            places = [row[0] for row in rows(connection, _SQL["collections_of"], _of(scope, ids))]
+            counts = _remove(connection, scope, ids, traces) | dict(removed or {})
+            forget_replies(connection, scope)
+            # Within the transaction, so that no erasure lacks its proof; before the counters, which writers wait for.
+            probe = _probe(connection, scope, traces)
+            settings: dict[str, str] = dict(rows(connection, _SQL["settings"]))
+            _count(connection, scope, places, closed)
             details = {
                 "reason": reason,
                 "salt": traces.salt,
@@ -118,14 +124,14 @@ class ErasureRepository:
                 "counts": counts,
                 "copies": list(traces.copies),
             }
-            forget_replies(connection, scope)
             receipt_id, at = record(connection, scope, action="erase", actor=actor, details=details)
+            remains = _remains(settings, at)
+            proof = {"receipt_id": receipt_id, "probe": asdict(probe), "remains": list(remains)}
+            record(connection, scope, action="erase_proof", actor=actor, details=proof)
+        with self._database.autocommit() as connection:
+            connection.execute(_SQL["sample_lexemes"])
         if finish is not None:
             finish()
-        probe = self._probe(scope, traces)
-        remains = self._remains(scope, at)
-        proof = {"receipt_id": receipt_id, "probe": asdict(probe), "remains": list(remains)}
-        self._audit.append(scope, [AuditEntry(action="erase_proof", actor=actor, details=proof)])
         done: ScrubReport | None = None
         if scrubber is not None:
             hashes = [*traces.chunk_hashes, *traces.version_hashes]
@@ -146,54 +152,54 @@ class ErasureRepository:
             scrub=done,
         )
 
-    def _probe(self, scope: Scope, traces: _Traces) -> ErasureProbe:
-        """Look for what stood in the erased documents alone, in every column that could hold it."""
-        hashes = [*traces.chunk_hashes, *traces.version_hashes]
-        with self._database.transaction(scope) as connection:
-            # The same bytes, which somebody has sent and a job is to read yet, are another document's.
-            given = {"tenant_id": scope.tenant_id, "hashes": hashes}
-            awaited = {bytes(row[0]) for row in rows(connection, _ORIGINALS["awaited"], given)}
-        hashes = [one for one in hashes if one not in awaited]
-        params = {"tenant_id": scope.tenant_id, "phrases": traces.phrases, "hashes": hashes, "names": traces.names}
-        found: dict[str, int] = {}
-        mentions: dict[str, int] = {}
-        with self._database.transaction(scope) as connection:
-            places = rows(connection, _SQL["places"])
-            for table, column, is_hash in places:
-                statement = _looking(table, column, is_hash=is_hash)
-                ((of_phrases, of_names),) = connection.execute(statement, params, binary=True).fetchall()
-                found |= {f"{table}.{column}": int(of_phrases)} if of_phrases else {}
-                mentions |= {f"{table}.{column}": int(of_names)} if of_names else {}
-        with self._database.autocommit() as connection:
-            connection.execute(_SQL["forget_samples"])
-            found |= {f"pg_statistic of {row[0]}": 1 for row in rows(connection, _SQL["sampled"])}
-        return ErasureProbe(
-            phrases=len(traces.phrases),
-            hashes=len(hashes),
-            places=len(places),
-            found=found,
-            names=len(traces.names),
-            mentions=mentions,
-        )
 
-    def _remains(self, scope: Scope, at: datetime) -> tuple[str, ...]:
-        with self._database.transaction(scope) as connection:
-            settings: dict[str, str] = dict(rows(connection, _SQL["settings"]))
-        archived = settings.get("archive_mode", "off") != "off"
-        log = (
-            "Write-ahead log: its segments hold the former rows, and are used again as they are, until they are "
-            f"written over (max_wal_size {settings.get('max_wal_size')}, wal_keep_size {settings.get('wal_keep_size')})"
-        )
-        kept = "; archiving is on: archived segments hold them until they are deleted." if archived else "."
-        return (
-            f"Backups, dumps and snapshots made before {at.isoformat()}: until they are deleted.",
-            log + kept,
-            "Database files: the bytes of removed rows, which no query reads, until something is written over them. "
-            "Neither VACUUM nor a checkpoint does that; `recollect db scrub`, or erasing with --scrub, does.",
-            "Other running processes: cached replies that no search is answered from, until they fall out or the "
-            "process ends.",
-            _SHORT_QUOTES,
-        )
+def _probe(connection: Connection, scope: Scope, traces: _Traces) -> ErasureProbe:
+    """Look for what stood in the erased documents alone, in every column that could hold it."""
+    hashes = [*traces.chunk_hashes, *traces.version_hashes]
+    # The same bytes, which somebody has sent and a job is to read yet, are another document's.
+    given = {"tenant_id": scope.tenant_id, "hashes": hashes}
+    awaited = {bytes(row[0]) for row in rows(connection, _ORIGINALS["awaited"], given)}
+    hashes = [one for one in hashes if one not in awaited]
+    params = {"tenant_id": scope.tenant_id, "phrases": traces.phrases, "hashes": hashes, "names": traces.names}
+    found: dict[str, int] = {}
+    mentions: dict[str, int] = {}
+    places = rows(connection, _SQL["places"])
+    for table, column, is_hash in places:
+        statement = _looking(table, column, is_hash=is_hash)
+        ((of_phrases, of_names),) = connection.execute(statement, params, binary=True).fetchall()
+        found |= {f"{table}.{column}": int(of_phrases)} if of_phrases else {}
+        mentions |= {f"{table}.{column}": int(of_names)} if of_names else {}
+    found |= {f"pg_statistic of {row[0]}": 1 for row in rows(connection, _SQL["sampled"])}
+    return ErasureProbe(
+        phrases=len(traces.phrases),
+        hashes=len(hashes),
+        places=len(places),
+        found=found,
+        names=len(traces.names),
+        mentions=mentions,
+    )
+
+
+def _remains(settings: Mapping[str, str], at: datetime) -> tuple[str, ...]:
+    archived = settings.get("archive_mode", "off") != "off"
+    log = (
+        "Write-ahead log: its segments hold the former rows, and are used again as they are, until they are "
+        f"written over (max_wal_size {settings.get('max_wal_size')}, wal_keep_size {settings.get('wal_keep_size')})"
+    )
+    kept = "; archiving is on: archived segments hold them until they are deleted." if archived else "."
+    return (
+        f"Backups, dumps and snapshots made before {at.isoformat()}: until they are deleted.",
+        log + kept,
+        "Database files: the bytes of removed rows, which no query reads, until something is written over them. "
+        "Neither VACUUM nor a checkpoint does that; `recollect db scrub`, or erasing with --scrub, does.",
+        "Other running processes: cached replies that no search is answered from, until they fall out or the "
+        "process ends.",
+        _SHORT_QUOTES,
+    )
+
+
+def _of(scope: Scope, ids: list[int]) -> dict[str, Any]:
+    return {"tenant_id": scope.tenant_id, "document_ids": ids}
 
 
 def _hold_shared(connection: Connection, scope: Scope, ids: list[int]) -> None:
@@ -201,7 +207,7 @@ def _hold_shared(connection: Connection, scope: Scope, ids: list[int]) -> None:
 
     Before it is looked who has: of two who erase the last two at once, one must see it.
     """
-    given = {"tenant_id": scope.tenant_id, "document_ids": ids}
+    given = _of(scope, ids)
     connection.execute(_SQL["hold_texts"], given)
     delete_of_documents(connection, scope, ids)
     connection.execute(_ORIGINALS["hold_of_documents"], given)
@@ -209,7 +215,7 @@ def _hold_shared(connection: Connection, scope: Scope, ids: list[int]) -> None:
 
 
 def _traces(connection: Connection, scope: Scope, ids: list[int]) -> _Traces:
-    params: dict[str, Any] = {"tenant_id": scope.tenant_id, "document_ids": ids}
+    params = _of(scope, ids)
     versions = rows(connection, _SQL["versions"], params)
     version_ids = [row[1] for row in versions]
     salt = secrets.token_hex(16)
@@ -280,12 +286,8 @@ def salted(salt: str, content_hash: bytes) -> str:
     return hashlib.sha256(bytes.fromhex(salt) + content_hash).hexdigest()
 
 
-def _remove(
-    connection: Connection, scope: Scope, ids: list[int], traces: _Traces, closed: Sequence[tuple[int, int]]
-) -> dict[str, int]:
-    params = {
-        "tenant_id": scope.tenant_id,
-        "document_ids": ids,
+def _remove(connection: Connection, scope: Scope, ids: list[int], traces: _Traces) -> dict[str, int]:
+    params = _of(scope, ids) | {
         "version_ids": traces.version_ids,
         "chunk_hashes": traces.chunk_hashes,
         "phrases": traces.phrases,
@@ -295,8 +297,11 @@ def _remove(
     counts["originals"] = rows(connection, _ORIGINALS["count_alone"], params)[0][0]
     counts["cached_embeddings"] = connection.execute(_SQL["erase_cached"], params).rowcount
     counts["saved_cases"] = connection.execute(_SQL["erase_saved_cases"], params).rowcount
-    places = [row[0] for row in rows(connection, _SQL["collections_of"], params)]
     connection.execute(_WRITER["erase_documents"], params)
+    return counts
+
+
+def _count(connection: Connection, scope: Scope, places: Sequence[int], closed: Sequence[tuple[int, int]]) -> None:
     count_closed(connection, scope, closed)
     for collection_id in sorted(set(places) - {collection for collection, _ in closed}):
         # Replies about the past may quote them too: a new revision is a new key for every cache.
@@ -309,7 +314,6 @@ def _remove(
             "languages": [],
         }
         connection.execute(_WRITER["count"], {"tenant_id": scope.tenant_id, **nothing})
-    return counts
 
 
 def _looking(table: str, column: str, *, is_hash: bool) -> sql.Composed:

@@ -83,6 +83,7 @@ class Scrubber:
         """
         with self._database.autocommit() as connection, _alone(connection):
             connection.execute(_ERASURE["forget_samples"])
+            connection.execute(_ERASURE["sample_lexemes"])
             before: dict[str, str] = dict(rows(connection, _SQL["files"]))
             with self._room(connection):
                 _rewrite(connection, [row[0] for row in rows(connection, _SQL["tables"])])

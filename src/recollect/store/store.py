@@ -208,7 +208,7 @@ class Store:
         """Removes documents for good."""
         from recollect.store.erasure import ErasureRepository
 
-        return ErasureRepository(self.database, self.audit)
+        return ErasureRepository(self.database)
 
     @cached_property
     def duplicates(self) -> DuplicateRepository:

@@ -129,8 +129,11 @@ ORDER BY c.relname, a.attnum
 SELECT name, setting || coalesce(unit, '') FROM pg_settings
 WHERE name IN ('archive_mode', 'checkpoint_timeout', 'max_wal_size', 'wal_keep_size')
 
--- forget_samples: what the planner's statistics hold of the rows that went
-SELECT forget_content_statistics(), sample_lexemes_anew()
+-- forget_samples: nothing of content is sampled from now on
+SELECT forget_content_statistics()
+
+-- sample_lexemes: without those of rows that went
+SELECT sample_lexemes_anew()
 
 -- sampled: columns of content of which something is sampled; none, where that could be cleared
 SELECT relation::text || '.' || name FROM content_columns() WHERE is_sampled
