@@ -179,6 +179,9 @@ class Verifier:
                 rebuild_index(self._database, index)
                 continue
             first.merge(outcome)
+            if first.left.counts["schema"] and repair:
+                # A key can be made again once no rows contradict it.
+                self._mend_schema(first.left)
             left_out = set() if whole else _SCHEMA if collection is None else _SCHEMA | _OUTSIDE
             names = [name for name in CHECKS if name not in left_out or first.found.counts[name]]
             return first.report(names, repair=repair, collections=collections, chunks=self._total)
@@ -214,12 +217,17 @@ class Verifier:
         found.add("schema", len(missing))
         for subject, definition in missing.items():
             found.note("schema", f"{subject}: should be {definition}")
-        lost = mend_schema(self._database) if repair and missing and not left.counts["tables"] else missing
-        left.add("schema", len(lost))
-        if lost is not missing:
-            for subject, reason in lost.items():
-                left.note("schema", f"{subject}: {reason}")
+        left.add("schema", len(missing))
+        mends = repair and missing and not left.counts["tables"]
+        lost = self._mend_schema(left) if mends else missing
         return not left.counts["tables"] and not any(subject.startswith(("table ", "column ")) for subject in lost)
+
+    def _mend_schema(self, left: Findings) -> dict[str, str]:
+        lost = mend_schema(self._database)
+        left.counts["schema"], left.notes["schema"] = len(lost), []
+        for subject, reason in lost.items():
+            left.note("schema", f"{subject}: {reason}")
+        return lost
 
     def _outside(self, scopes: Sequence[Scope], found: Findings, left: Findings, *, repair: bool) -> None:
         for scope in scopes:

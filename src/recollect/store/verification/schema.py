@@ -20,6 +20,12 @@ _COPY = sql.SQL("COPY recollect.{} TO STDOUT (FORMAT binary)")
 # Foreign keys need the keys that they refer to, and what is unique comes before what may be slow.
 _ORDER = ("PRIMARY KEY", "UNIQUE", "CREATE UNIQUE INDEX", "CREATE INDEX", "CHECK", "FOREIGN KEY")
 _PART = re.compile(r"(constraint|index) (\S+) on (\S+): (.*)", re.DOTALL)
+# Made of others, row by row: of doubles one is kept, and made anew where it is wrong.
+_DERIVED = ("chunk_vectors", "chunk_lexical", "chunk_token_vectors", "embedding_cache", "term_stats")
+_DROP_DOUBLES = sql.SQL(
+    "DELETE FROM recollect.{} WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM (SELECT t.tableoid, t.ctid, "
+    "row_number() OVER (PARTITION BY {} ORDER BY t.ctid) AS number FROM recollect.{} t) n WHERE number > 1)"
+)
 _RESTORE = "recollect cannot make it again: restore a backup (recollect db restore)"
 # Classes of errors that say nothing of a table: the connection broke, the server has no room or ends.
 _ELSEWHERE = ("08", "53", "57")
@@ -78,7 +84,8 @@ def missing_parts(database: Database) -> dict[str, str]:
 def mend_schema(database: Database) -> dict[str, str]:
     """Make dropped and changed indexes and constraints again.
 
-    Opening a store puts functions, triggers, policies and grants back; tables and columns are lost with their rows.
+    Opening a store puts functions, triggers, policies and grants back; tables and columns are lost with their rows. Of
+    rows that a key allows once, all but one go: where they are equal, or in tables that are made of others.
 
     Returns:
         What is missing still, each with the reason.
@@ -88,13 +95,19 @@ def mend_schema(database: Database) -> dict[str, str]:
     for part in sorted(parts, key=lambda one: next(n for n, word in enumerate(_ORDER) if word in one[4])):
         with database.autocommit() as connection:
             try:
-                _make(connection, *part.groups())
+                try:
+                    _make(connection, *part.groups())
+                except psycopg.errors.UniqueViolation:
+                    _make(connection, *part.groups(), without_doubles=True)
             except psycopg.Error as exc:
-                reasons[f"{part[1]} {part[2]} on {part[3]}"] = f"it cannot be made again: {exc.diag.message_primary}"
+                told = " ".join(filter(None, (exc.diag.message_primary, exc.diag.message_detail)))
+                reasons[f"{part[1]} {part[2]} on {part[3]}"] = f"it cannot be made again: {told}"
     return {subject: reasons.get(subject, _RESTORE) for subject in missing_parts(database)}
 
 
-def _make(connection: Connection, kind: str, name: str, table: str, definition: str) -> None:
+def _make(
+    connection: Connection, kind: str, name: str, table: str, definition: str, *, without_doubles: bool = False
+) -> None:
     named, owner, made = sql.Identifier(name), sql.Identifier(table), sql.SQL(definition)
     with connection.transaction():
         connection.execute("SET LOCAL search_path = pg_catalog, public")
@@ -107,4 +120,7 @@ def _make(connection: Connection, kind: str, name: str, table: str, definition: 
             # With ONLY, the partitions would be left without it.
             make = sql.SQL(definition.replace(" ON ONLY ", " ON ")).format()
         connection.execute(drop)
+        if without_doubles:
+            key = definition[definition.rindex("(") + 1 : definition.rindex(")")] if table in _DERIVED else "t::text"
+            connection.execute(_DROP_DOUBLES.format(owner, sql.SQL(key), owner))
         connection.execute(make)
