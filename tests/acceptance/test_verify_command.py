@@ -102,11 +102,19 @@ def test_dropped_indexes_and_constraints_are_named_and_made_again(recollect, off
     assert recollect("db", "check").out.startswith("The store is sound.")
 
 
-def test_a_constraint_that_rows_contradict_is_left_with_the_reason(recollect, office, damage):
+def test_a_constraint_that_rows_contradict_is_made_again_with_them_or_left_with_the_reason(recollect, office, damage):
     recollect("ingest", office)
-    damage("ALTER TABLE chunks DROP CONSTRAINT chunks_span", "UPDATE chunks SET start_offset = end_offset + 9")
+    damage(
+        "ALTER TABLE chunks DROP CONSTRAINT chunks_span",
+        "UPDATE chunks SET start_offset = end_offset + 9",
+        "ALTER TABLE sources DROP CONSTRAINT sources_tenant_id_collection_id_name_key",
+        "INSERT INTO sources (tenant_id, collection_id, name, type) "
+        "SELECT tenant_id, collection_id, name, type FROM sources",
+    )
     left = recollect("db", "verify", "--repair", status=1)
-    assert "constraint chunks_span on chunks" in left.out and "violated by some row" in left.out
+    assert "1 of 2 mended" in left.out and "is duplicated" in left.out
+    assert left.out.count("cannot be made again") == 1
+    assert recollect("db", "verify", status=1).out.count("should be") == 1
 
 
 def test_functions_triggers_and_policies_come_back_when_the_store_is_opened(recollect, office, damage):

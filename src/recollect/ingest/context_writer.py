@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recollect.ingest.examine import key_of
-from recollect.ingest.repair import as_stored
+from recollect.ingest.examine import as_stored, key_of
 from recollect.store.verification.mending import MendedChunk
 
 if TYPE_CHECKING:

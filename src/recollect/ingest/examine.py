@@ -6,12 +6,13 @@ import hashlib
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recollect.ingest.context import searchable_text
+from recollect.ingest.prepare import CutDocument
 from recollect.model import Chunk, Document
 
 if TYPE_CHECKING:
@@ -30,55 +31,20 @@ _WITNESSES = 16
 _HALVINGS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionFaults:
-    """What contradicts itself in one version.
-
-    Attributes:
-        content_missing: There is no text.
-        content_changed: The text does not have its hash.
-        chunks_miscounted: There are more or fewer chunks than were written.
-        positions_broken: The chunks are not numbered from 0 without gaps.
-        misplaced: Chunks whose text, or parent, is not what the content has at their offsets.
-        stale: Chunks whose hash is not that of what is indexed of them.
-    """
-
-    content_missing: bool
-    content_changed: bool
-    chunks_miscounted: bool
-    positions_broken: bool
-    misplaced: tuple[int, ...]
-    stale: tuple[int, ...]
-
-    @property
-    def of_the_text(self) -> bool:
-        """Whether the text, or how the chunks stand in it, is wrong."""
-        return (
-            self.content_missing
-            or self.content_changed
-            or self.chunks_miscounted
-            or self.positions_broken
-            or bool(self.misplaced)
-        )
-
-
-def examine(version: StoredVersion) -> VersionFaults:
-    """Everything about a version that can be told from itself."""
+def faults(version: StoredVersion) -> dict[str, int]:
+    """What of a version contradicts itself, counted by the check that finds it."""
     content = version.content
-    misplaced = [] if content is None else [one for one in version.chunks if not _stands_in(content, one.chunk)]
-    elsewhere = {one.chunk_id for one in misplaced}
-    return VersionFaults(
-        content_missing=content is None,
-        content_changed=content is not None and _hash(content) != version.content_hash,
-        chunks_miscounted=len(version.chunks) != version.chunk_count,
-        positions_broken=any(one.chunk.position != rank for rank, one in enumerate(version.chunks)),
-        misplaced=tuple(elsewhere),
-        stale=tuple(
-            one.chunk_id
-            for one in version.chunks
-            if one.chunk_id not in elsewhere and key_of(version.title, one.chunk) != one.key
-        ),
-    )
+    misplaced = {one.chunk_id for one in version.chunks if content is not None and not _stands_in(content, one.chunk)}
+    stale = [one for one in version.chunks if key_of(version.title, one.chunk) != one.key]
+    found = {
+        "missing_contents": content is None,
+        "content_hashes": content is not None and _hash(content) != version.content_hash,
+        "chunk_counts": len(version.chunks) != version.chunk_count,
+        "chunk_positions": any(one.chunk.position != rank for rank, one in enumerate(version.chunks)),
+        "chunk_texts": len(misplaced),
+        "chunk_hashes": sum(one.chunk_id not in misplaced for one in stale),
+    }
+    return {name: int(count) for name, count in found.items() if count}
 
 
 def key_of(title: str, chunk: Chunk) -> bytes:
@@ -167,27 +133,20 @@ def differs(length: float | None, recovered: float) -> bool:
 
 def counted(found: Sequence[StoredTerms], indexer: TermIndexer) -> list[TermCounts]:
     """The terms of the texts that lexical rows were made of."""
-    texts = [
-        searchable_text(
-            Document(content="", title=one.title),
-            Chunk(
-                text=one.text,
-                position=0,
-                start_offset=0,
-                end_offset=len(one.text),
-                section=one.section,
-                metadata=one.metadata,
-                context=one.context,
-            ),
-        )
-        for one in found
-    ]
+    texts = [searchable_text(Document(content="", title=one.title), one.chunk) for one in found]
     languages = [
         language
         for one, text in zip(found, texts, strict=True)
         for language in indexer.languages([text], one.analysed_as)
     ]
     return indexer.count(texts, languages)
+
+
+def as_stored(version: StoredVersion, content: str, chunks: Sequence[Chunk], indexer: TermIndexer) -> CutDocument:
+    """Chunks as they are stored, with their words counted anew."""
+    document = Document(content=content, title=version.title)
+    texts = [searchable_text(document, chunk) for chunk in chunks]
+    return CutDocument(document, chunks, texts, indexer.count(texts, indexer.languages(texts, version.analysed_as)), "")
 
 
 def _length_of(terms: TermCounts, weight: float, indexer: TermIndexer) -> float:

@@ -10,11 +10,11 @@ from recollect.model.audit import LIBRARY
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from recollect.ingest.verify import VerifyCallback
     from recollect.model.contexts import ContextEstimate, ContextReport
     from recollect.model.history import CleanupReport
     from recollect.model.scrub import ScrubReport
     from recollect.model.status import PipelineStatus
+    from recollect.pipeline.verifying import VerifyCallback
     from recollect.store.status import Finding
     from recollect.store.verification.report import VerifyReport
 
@@ -112,12 +112,12 @@ class Maintenance(Group):
         Raises:
             NotFoundError: There is no such collection.
         """
-        from recollect.pipeline.verifying import make_verifier
+        from recollect.pipeline.verifying import Verifier
 
         scope, collection = self._at.owner(), self._at.named
         whole = self._at.tenant is None and collection is None
-        verifier = make_verifier(self._at.assembly, on_progress=on_progress)
-        return verifier.run(None if whole else [scope], collection=collection, repair=repair, deep=deep)
+        verifier = Verifier(self._at.assembly, repair=repair, deep=deep, on_progress=on_progress)
+        return verifier.run(None if whole else [scope], collection=collection)
 
     def scrub(self, *, look_for: Sequence[str] = (), actor: str = LIBRARY) -> ScrubReport:
         """Take what was erased out of the database's files, where its bytes stay until they are written over.

@@ -114,16 +114,7 @@ class ErasureRepository:
             probe = _probe(connection, scope, traces)
             settings: dict[str, str] = dict(rows(connection, _SQL["settings"]))
             _count(connection, scope, places, closed)
-            details = {
-                "reason": reason,
-                "salt": traces.salt,
-                "documents": [
-                    {"document_id": one.document_id, "versions": one.version_count, "hashes": list(one.hashes)}
-                    for one in traces.documents
-                ],
-                "counts": counts,
-                "copies": list(traces.copies),
-            }
+            details = {"reason": reason, "counts": counts, **_told(traces)}
             receipt_id, at = record(connection, scope, action="erase", actor=actor, details=details)
             remains = _remains(settings, at)
             proof = {"receipt_id": receipt_id, "probe": asdict(probe), "remains": list(remains)}
@@ -200,6 +191,18 @@ def _remains(settings: Mapping[str, str], at: datetime) -> tuple[str, ...]:
 
 def _of(scope: Scope, ids: list[int]) -> dict[str, Any]:
     return {"tenant_id": scope.tenant_id, "document_ids": ids}
+
+
+def _told(traces: _Traces) -> dict[str, Any]:
+    """What the audit holds of the documents."""
+    return {
+        "salt": traces.salt,
+        "documents": [
+            {"document_id": one.document_id, "versions": one.version_count, "hashes": list(one.hashes)}
+            for one in traces.documents
+        ],
+        "copies": list(traces.copies),
+    }
 
 
 def _hold_shared(connection: Connection, scope: Scope, ids: list[int]) -> None:
@@ -305,7 +308,7 @@ def _count(connection: Connection, scope: Scope, places: Sequence[int], closed: 
     count_closed(connection, scope, closed)
     for collection_id in sorted(set(places) - {collection for collection, _ in closed}):
         # Replies about the past may quote them too: a new revision is a new key for every cache.
-        nothing = {
+        nothing: dict[str, Any] = {
             "collection_id": collection_id,
             "documents": 0,
             "chunks": 0,

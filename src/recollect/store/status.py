@@ -104,8 +104,8 @@ class StatusRepository:
     def check(self, scope: Scope) -> list[Finding]:
         """Everything of the tenant that contradicts itself; an empty list for a sound store.
 
-        What a verification (`recollect.ingest.verify`) finds without counting the words of any text, but for cached
-        embeddings, which a search is not answered from.
+        What a verification finds without counting the words of any text, except cached embeddings, which no search is
+        answered from.
         """
         found = outside(self._database, scope)
         for place in CollectionRepository(self._database).list_all(scope, hidden=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
@@ -16,7 +16,7 @@ from recollect.store.database import Connection, Database, rows
 from recollect.store.search_rows import Floats, LexicalRow, to_sparse
 from recollect.store.spaces import require_same_space
 from recollect.store.sql import queries
-from recollect.store.verification.reading import COPIES, StoredVersion, read_versions
+from recollect.store.verification.reading import StoredVersion, copied_wrongly, read_versions
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
@@ -28,8 +28,44 @@ _WRITER = queries("writer")
 # Documents changed in one transaction.
 _PAGE_DOCUMENTS = 500
 
+# What belongs to no collection, mended in this order. A statement holds rows before another one deletes them: the
+# deletion then sees the version that a writer gave a document, or that a text is stored again.
+_OUTSIDE: tuple[LiteralString, ...] = (
+    _SQL["hold_collections"],
+    _SQL["add_states"] + " " + _FOUND["stateless_collections"],
+    _SQL["add_access_lists"] + " " + _FOUND["missing_access_lists"],
+    _SQL["touch_collections"],
+    "SELECT " + _FOUND["orphaned_documents"] + " ORDER BY d.uri, d.document_id FOR UPDATE",
+    "DELETE " + _FOUND["orphaned_documents"],
+    "DELETE " + _FOUND["wrong_cached_embeddings"],
+    "SELECT " + _FOUND["unowned_texts"] + " ORDER BY t.text_hash FOR UPDATE",
+    "DELETE " + _FOUND["unowned_texts"],
+    "DELETE " + _FOUND["unowned_originals"],
+)
+
 # What stands in two places is copied from its owner, in this order.
-_COPYING = ("copy_close_overlapping", "copy_to_versions", "copy_to_acronyms", "copy_to_vectors", "copy_to_lexical")
+_COPYING: tuple[LiteralString, ...] = (
+    _SQL["copy_close_overlapping"],
+    _SQL["copy_to_versions"].replace("WRONG", _FOUND["other_readers"]),
+    _SQL["copy_to_acronyms"],
+    _SQL["copy_to_vectors"],
+    _SQL["copy_to_lexical"],
+)
+_DROP_STRAY: LiteralString = _SQL["drop_vectors"].replace(
+    "STRAY", _FOUND["vectors_elsewhere"] + " AND (" + _FOUND["stray_vectors"] + ")"
+)
+
+# What is stored of a chunk, each where its field is given: in the place of chunks that were dropped, chunks are added.
+_STORING = (
+    ("drop_replaced", "context_by"),
+    ("set_context", "context_by"),
+    ("set_chunk", "key"),
+    ("drop_vectors_elsewhere", "embedding"),
+    ("drop_tokens_elsewhere", "embedding"),
+    ("set_vector", "embedding"),
+    ("set_lexical", "lexemes"),
+    ("set_tokens", "packed"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +96,8 @@ class Mender:
     def mend_outside(self) -> None:
         """Add what collections lack, and delete what no constraint keeps from standing alone."""
         with self._database.transaction(self._scope) as connection:
-            connection.execute(_SQL["hold_collections"], self._tenant)
-            for added, lacking in (
-                ("add_states", "stateless_collections"),
-                ("add_access_lists", "missing_access_lists"),
-            ):
-                connection.execute(_SQL[added] + " " + _FOUND[lacking], self._tenant)
-            connection.execute(_SQL["touch_collections"], self._tenant)
-            alone = _FOUND["orphaned_documents"]
-            ids = [row[0] for row in rows(connection, "SELECT d.document_id " + alone, self._tenant)]
-            # A statement of its own before: the deletion then sees the version that a writer gave one.
-            connection.execute(_WRITER["lock_documents_by_id"], self._tenant | {"document_ids": ids})
-            connection.execute("DELETE " + alone, self._tenant)
-            connection.execute("DELETE " + _FOUND["wrong_cached_embeddings"], self._tenant)
-            # Likewise: whoever stores one of them holds its row.
-            connection.execute("SELECT " + _FOUND["unowned_texts"] + " ORDER BY t.text_hash FOR UPDATE", self._tenant)
-            connection.execute("DELETE " + _FOUND["unowned_texts"], self._tenant)
-            connection.execute("DELETE " + _FOUND["unowned_originals"], self._tenant)
+            for statement in _OUTSIDE:
+                connection.execute(statement, self._tenant)
 
     def put_fact_vectors(self, vectors: Mapping[int, Floats]) -> None:
         """Store the vectors of facts, by their numbers; what was erased meanwhile stays so."""
@@ -89,21 +110,13 @@ class Mender:
     def mend_copies(self, collection: Collection) -> None:
         """Say beside versions, vectors and terms what their document and version say; close versions that overlap."""
         with self._database.transaction(self._scope) as connection:
-            connection.execute(_FOUND["room"])
-            found = {
-                row[0]
-                for condition in COPIES.values()
-                for row in rows(connection, "SELECT DISTINCT v.document_id " + condition, self._of(collection))
-            }
-        wrong = sorted(found)
+            wrong = copied_wrongly(connection, self._of(collection))
         for start in range(0, len(wrong), _PAGE_DOCUMENTS):
             with self._changing(collection, wrong[start : start + _PAGE_DOCUMENTS]) as (connection, params):
-                for name in _COPYING:
-                    statement = _SQL[name].replace("WRONG", _FOUND["other_readers"])
+                for statement in _COPYING:
                     connection.execute(statement, params)
         with self._changing(collection, []) as (connection, params):
-            stray = _FOUND["vectors_elsewhere"] + " AND (" + _FOUND["stray_vectors"] + ")"
-            connection.execute(_SQL["drop_vectors"].replace("STRAY", stray), params)
+            connection.execute(_DROP_STRAY, params)
 
     def version(self, version_id: int) -> StoredVersion | None:
         """A version as it is now; None where it is gone."""
@@ -156,18 +169,9 @@ class Mender:
             cursor = connection.cursor()
             if anew:
                 cursor.execute(_SQL["drop_chunks"], params)
-            for name, field in (
-                ("drop_replaced", "context_by"),
-                ("set_context", "context_by"),
-                ("add_chunk" if anew else "set_chunk", "key"),
-                ("drop_vectors_elsewhere", "embedding"),
-                ("drop_tokens_elsewhere", "embedding"),
-                ("set_vector", "embedding"),
-                ("set_lexical", "lexemes"),
-                ("set_tokens", "packed"),
-            ):
+            for name, field in _STORING:
                 if given := [one for one in written if one[field] is not None]:
-                    cursor.executemany(_SQL[name], given)
+                    cursor.executemany(_SQL["add_chunk" if anew and name == "set_chunk" else name], given)
 
     def recount(self, collection: Collection) -> None:
         """Count the collection's documents and chunks anew."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal, LiteralString, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, LiteralString, TypeAlias
 
 import numpy as np
 from psycopg.rows import TupleRow
@@ -29,37 +29,41 @@ _PAGE_VERSIONS = 256
 _PAGE_CHUNKS = 4_096
 _PAGE_ROWS = 2_048
 
-#: What is stored of a chunk beside its text, and the chunks of a version of which it is missing or wrong.
-Part: TypeAlias = Literal["vector", "lexical", "tokens"]
-PARTS: tuple[Part, ...] = ("vector", "lexical", "tokens")
-BrokenParts: TypeAlias = dict[Part, set[int]]
 
-# Checks of what belongs to no one collection: what to call an instance by.
-_OUTSIDE: dict[str, tuple[LiteralString, str]] = {
-    "stateless_collections": ("p.collection_id", "collection"),
-    "missing_access_lists": ("u.collection_id", "of collection"),
-    "orphaned_documents": ("d.document_id", "document"),
+# What is checked: rows that are counted in one pass. What one is called and numbered by, where they are, and by its
+# check what is wrong with some. First what belongs to no one collection, then what does.
+_Rows: TypeAlias = tuple[str, LiteralString, Mapping[str, LiteralString]]
+_NUMBERS: dict[str, LiteralString] = {
+    "collection": "p.collection_id",
+    "of collection": "u.collection_id",
+    "document": "d.document_id",
+    "fact": "i.fact_id",
+    "version": "v.version_id",
+    "chunk": "c.chunk_id",
+    "": "NULL::int",
 }
+_OUTSIDE: tuple[_Rows, ...] = (
+    ("collection", _SQL["stateless_collections"], {"stateless_collections": "true"}),
+    ("of collection", _SQL["missing_access_lists"], {"missing_access_lists": "true"}),
+    ("document", _SQL["orphaned_documents"], {"orphaned_documents": "true"}),
+    ("", _SQL["wrong_cached_embeddings"], {"embedding_cache": "true"}),
+    ("", _SQL["unowned_texts"], {"texts": "true"}),
+    ("fact", _SQL["wrong_fact_vectors"], {"fact_vectors": "true"}),
+)
+_VECTORS = ("missing_vectors", "wrong_vectors", "stale_vector_copies")
+_TERMS = ("missing_lexical_rows", "stale_lexical_copies", "missing_token_vectors")
+_ELSEWHERE = {"stray_vectors": _SQL["stray_vectors"], "stale_vector_copies": _SQL["stale_copies_elsewhere"]}
+_INSIDE: tuple[_Rows, ...] = (
+    ("version", _SQL["versions_with_documents"], {"version_copies": _SQL["other_readers"]}),
+    ("version", _SQL["wrong_acronym_copies"], {"version_copies": "true"}),
+    ("version", _SQL["overlapping_versions"], {"overlapping_versions": "true"}),
+    ("chunk", _SQL["chunks_with_rows"], {name: _SQL[name] for name in _VECTORS + _TERMS}),
+    ("chunk", _SQL["vectors_elsewhere"], _ELSEWHERE),
+)
 
-# Checks of what stands beside the chunks of a collection, each a condition, and the part that it is about.
-_BESIDE_CHUNKS: dict[str, Part | None] = {
-    "missing_vectors": "vector",
-    "wrong_vectors": "vector",
-    "stale_vector_copies": None,
-    "missing_lexical_rows": "lexical",
-    "stale_lexical_copies": None,
-    "missing_token_vectors": "tokens",
-}
-
-#: What stands in two places and differs, by its check or, where one check has several, a name of its own.
-COPIES: dict[str, LiteralString] = {
-    "version_copies": _SQL["versions_with_documents"] + " AND " + _SQL["other_readers"],
-    "version_copies_of_acronyms": _SQL["wrong_acronym_copies"],
-    "overlapping_versions": _SQL["overlapping_versions"],
-    "stale_vector_copies": _SQL["chunks_with_rows"] + " AND " + _SQL["stale_vector_copies"],
-    "stale_vector_copies_elsewhere": _SQL["vectors_elsewhere"] + " AND " + _SQL["stale_copies_elsewhere"],
-    "stale_lexical_copies": _SQL["chunks_with_rows"] + " AND " + _SQL["stale_lexical_copies"],
-}
+# What differs from what it is copied from; and what is made anew with its version, with the model or without it.
+_COPIES = ("version_copies", "overlapping_versions", "stale_vector_copies", "stale_lexical_copies")
+_REMADE = {"missing_vectors": True, "wrong_vectors": True, "missing_lexical_rows": False, "missing_token_vectors": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +90,14 @@ class StoredVersion:
     chunk_count: int
     content_hash: bytes
     current: bool
-    content: str | None
-    chunks: Sequence[StoredChunk]
     analysed_as: str | None = None
+    content: str | None = None
+    chunks: Sequence[StoredChunk] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTerms:
-    """A lexical row with the text that it was made of.
+    """A lexical row with the chunk that it was made of.
 
     Attributes:
         consistent: Whether its lexemes are those that have a weight.
@@ -103,13 +107,10 @@ class StoredTerms:
     chunk_id: int
     version_id: int
     title: str
-    section: tuple[str, ...]
-    text: str
+    chunk: Chunk
     row: LexicalRow
     consistent: bool
-    context: str = ""
     analysed_as: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,39 +144,32 @@ def snapshot(database: Database, scope: Scope) -> Iterator[Connection]:
 
 
 def outside(database: Database, scope: Scope) -> Findings:
-    """What collections of a tenant lack, documents without a version, and cached embeddings that are no embeddings."""
-    found = Findings()
-    params = {"tenant_id": scope.tenant_id}
+    """What collections of a tenant lack, documents without a version, and what else belongs to no collection."""
     with snapshot(database, scope) as connection:
-        for name, (number, noun) in _OUTSIDE.items():
-            count, first = rows(connection, "SELECT count(*), min(" + number + ") " + _SQL[name], params)[0]
-            found.add(name, count, f"{noun} {first}")
-        wrong = rows(connection, "SELECT count(*) " + _SQL["wrong_cached_embeddings"], params)[0][0]
-        found.add("embedding_cache", wrong)
-        found.add("texts", rows(connection, "SELECT count(*) " + _SQL["unowned_texts"], params)[0][0])
-        count, first = rows(connection, "SELECT count(*), min(i.fact_id) " + _SQL["wrong_fact_vectors"], params)[0]
-        found.add("fact_vectors", count, f"fact {first}")
+        found = _counted(connection, {"tenant_id": scope.tenant_id}, _OUTSIDE)
         for number in damaged_originals(connection, scope):
             found.add("originals", 1, f"the one with the SHA-256 {number}")
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class MisembeddedFact:
-    """A fact whose vector is to be made anew, by the model of its conversation."""
-
-    fact_id: int
-    model: str
-    role: str
-    statement: str
-
-
-def misembedded_facts(database: Database, scope: Scope) -> list[MisembeddedFact]:
-    """The facts of a tenant whose vectors are not of their conversations' models."""
+def misembedded_facts(database: Database, scope: Scope) -> list[TupleRow]:
+    """The facts of a tenant whose vectors are not of their conversations' models: ids, models, roles, statements."""
     columns: LiteralString = "SELECT i.fact_id, s.embedding_model, f.role, f.statement "
     with snapshot(database, scope) as connection:
-        found = rows(connection, columns + _SQL["wrong_fact_vectors"], {"tenant_id": scope.tenant_id})
-    return [MisembeddedFact(*row) for row in found]
+        return rows(connection, columns + _SQL["wrong_fact_vectors"], {"tenant_id": scope.tenant_id})
+
+
+def copied_wrongly(connection: Connection, params: dict[str, Any]) -> list[int]:
+    """The documents of a collection of which something stands in two places and differs."""
+    connection.execute(_SQL["room"])
+    found = {
+        row[0]
+        for _, source, checks in _INSIDE
+        for name, wrong in checks.items()
+        if name in _COPIES
+        for row in rows(connection, "SELECT DISTINCT v.document_id " + source + " AND (" + wrong + ")", params)
+    }
+    return sorted(found)
 
 
 class CollectionSnapshot:
@@ -197,36 +191,17 @@ class CollectionSnapshot:
 
     def exists(self) -> bool:
         """Whether the collection was not deleted meanwhile."""
-        return bool(self._rows(_SQL["counters"]))
+        return bool(self._rows(_SQL["reference_length"]))
 
     def rows_beside(self) -> Findings:
         """What of versions and of the rows beside chunks is missing, wrong or stale."""
-        found = Findings()
-        for name in ("version_copies", "version_copies_of_acronyms", "overlapping_versions"):
-            count, first = self._rows("SELECT count(*), min(v.version_id) " + COPIES[name])[0]
-            found.add(name.removesuffix("_of_acronyms"), count, f"version {first}")
-        for chunks, conditions in (
-            (_SQL["chunks_with_rows"], {name: _SQL[name] for name in _BESIDE_CHUNKS}),
-            (
-                _SQL["vectors_elsewhere"],
-                {"stray_vectors": _SQL["stray_vectors"], "stale_vector_copies": _SQL["stale_copies_elsewhere"]},
-            ),
-        ):
-            wanted: LiteralString = ", ".join(
-                "count(*) FILTER (WHERE " + wrong + "), min(c.chunk_id) FILTER (WHERE " + wrong + ")"
-                for wrong in conditions.values()
-            )
-            counts = self._rows("SELECT " + wanted + " " + chunks)[0]
-            for at, name in enumerate(conditions):
-                found.add(name, counts[2 * at], f"chunk {counts[2 * at + 1]}")
-        return found
+        return _counted(self._connection, self._params, _INSIDE)
 
-    def broken(self, findings: Findings) -> Iterator[tuple[int, int, Part]]:
-        """Versions and chunks of which a part is missing or wrong, as `rows_beside` found it."""
-        for name, part in _BESIDE_CHUNKS.items():
-            if part is not None and findings.counts[name]:
-                query = "SELECT v.version_id, c.chunk_id " + _SQL["chunks_with_rows"] + " AND (" + _SQL[name] + ")"
-                yield from ((version_id, chunk_id, part) for version_id, chunk_id in self._rows(query))
+    def remade(self, findings: Findings) -> Iterator[tuple[int, bool]]:
+        """Versions of which a part is missing or wrong as `rows_beside` found it; and whether that needs the model."""
+        for name in _REMADE.keys() & findings.counts.keys():
+            query = "SELECT DISTINCT v.version_id " + _SQL["chunks_with_rows"] + " AND (" + _SQL[name] + ")"
+            yield from ((version_id, _REMADE[name]) for (version_id,) in self._rows(query))
 
     def counters(self) -> Findings:
         """Whether the collection's counters and statistics are those of its rows."""
@@ -247,13 +222,14 @@ class CollectionSnapshot:
     def versions(self) -> Iterator[StoredVersion]:
         """Every version with its text and chunks, in bounded memory."""
         after = 0
-        while True:
-            page = self._rows(_SQL["versions"], after=after, limit=_PAGE_VERSIONS)
-            for part in _of_bounded_size(page):
-                yield from _versions(self._connection, self._params["tenant_id"], part)
-            if len(page) < _PAGE_VERSIONS:
-                return
+        while page := self._rows(_SQL["versions"], after=after, limit=_PAGE_VERSIONS):
             after = page[-1][1]
+            while page:
+                # As many as have chunks that fit into memory, as far as their counts can be believed.
+                totals = np.cumsum([row[4] for row in page])
+                fitting = max(1, int(np.searchsorted(totals, _PAGE_CHUNKS, side="right")))
+                yield from _versions(self._connection, self._params["tenant_id"], page[:fitting])
+                page = page[fitting:]
 
     def terms(self, *, deep: bool) -> Iterator[list[StoredTerms]]:
         """Lexical rows in lists: all of them, or without ``deep`` some, chosen by hash."""
@@ -285,63 +261,54 @@ def read_versions(connection: Connection, scope: Scope, version_ids: Sequence[in
     return list(_versions(connection, scope.tenant_id, rows(connection, _SQL["versions_by_id"], params)))
 
 
-def _of_bounded_size(page: Sequence[TupleRow]) -> Iterator[list[TupleRow]]:
-    """The rows of versions in lists whose chunks fit into memory, as far as their counts can be believed."""
-    part: list[TupleRow] = []
-    chunks = 0
-    for row in page:
-        if part and chunks + row[4] > _PAGE_CHUNKS:
-            yield part
-            part, chunks = [], 0
-        part.append(row)
-        chunks += row[4]
-    if part:
-        yield part
+def _counted(connection: Connection, params: dict[str, Any], checks: Sequence[_Rows]) -> Findings:
+    """What is wrong, counted by a statement for all checks of the same rows."""
+    found = Findings()
+    for noun, source, conditions in checks:
+        first: LiteralString = "min(" + _NUMBERS[noun] + ")"
+        wanted: LiteralString = ", ".join(
+            "count(*) FILTER (WHERE " + wrong + "), " + first + " FILTER (WHERE " + wrong + ")"
+            for wrong in conditions.values()
+        )
+        told = rows(connection, "SELECT " + wanted + " " + source, params)[0]
+        for at, name in enumerate(conditions):
+            found.add(name, told[2 * at], f"{noun} {told[2 * at + 1]}" if noun else "")
+    return found
 
 
 def _versions(connection: Connection, tenant_id: int, page: Sequence[TupleRow]) -> Iterator[StoredVersion]:
     params = {"tenant_id": tenant_id, "version_ids": [row[1] for row in page]}
     contents: dict[int, str] = dict(rows(connection, _SQL["contents"], params))
     chunks: dict[int, list[StoredChunk]] = {}
-    for row in rows(connection, _SQL["chunks"], params):
-        chunks.setdefault(row[0], []).append(_chunk(row))
-    for row in page:
-        document_id, version_id, uri, title, chunk_count, content_hash, current, analysed_as = row
-        yield StoredVersion(
-            document_id=document_id,
-            version_id=version_id,
-            uri=uri,
-            title=title,
-            chunk_count=chunk_count,
-            content_hash=bytes(content_hash),
-            current=current,
-            content=contents.get(version_id),
-            chunks=chunks.get(version_id, []),
-            analysed_as=analysed_as,
+    for version_id, chunk_id, position, start, end, *parent, key, section, text, context, metadata in rows(
+        connection, _SQL["chunks"], params
+    ):
+        chunk = Chunk(
+            text=text,
+            position=position,
+            start_offset=start,
+            end_offset=end,
+            section=tuple(section),
+            parent=None if None in parent else (parent[0], parent[1]),
+            metadata=metadata,
+            context=context,
         )
-
-
-def _chunk(row: TupleRow) -> StoredChunk:
-    _, chunk_id, position, start, end, parent_start, parent_end, key, section, text, context, metadata = row
-    parent = None if parent_start is None or parent_end is None else (parent_start, parent_end)
-    chunk = Chunk(
-        text=text,
-        position=position,
-        start_offset=start,
-        end_offset=end,
-        section=tuple(section),
-        parent=parent,
-        metadata=metadata,
-        context=context,
-    )
-    return StoredChunk(chunk_id, chunk, bytes(key))
+        chunks.setdefault(version_id, []).append(StoredChunk(chunk_id, chunk, bytes(key)))
+    for row in page:
+        yield replace(StoredVersion(*row), content=contents.get(row[1]), chunks=chunks.get(row[1], []))
 
 
 def _terms(row: TupleRow, indices: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> StoredTerms:
     chunk_id, version_id, title, section, text, length, lexemes, _, context, analysed_as, metadata = row
     own = indices + 1
     consistent = len(lexemes) == len(own) and bool((np.array(lexemes, dtype=np.int64) == own).all())
-    weighed = LexicalRow(length, own, weights)
-    return StoredTerms(
-        chunk_id, version_id, title, tuple(section), text, weighed, consistent, context, analysed_as, metadata
+    chunk = Chunk(
+        text=text,
+        position=0,
+        start_offset=0,
+        end_offset=len(text),
+        section=tuple(section),
+        metadata=metadata,
+        context=context,
     )
+    return StoredTerms(chunk_id, version_id, title, chunk, LexicalRow(length, own, weights), consistent, analysed_as)
