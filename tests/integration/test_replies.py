@@ -145,11 +145,15 @@ def view(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RAGPipelin
 def filled(rag: RAGPipeline) -> RAGPipeline:
     leave = "# Leave\n\n## Annual leave\n\nAnnual leave is thirty days a year. Ask for it two weeks ahead."
     given: dict[str, Any] = {"department": "hr", "tags": ("rules",), "metadata": {"year": 2024}}
-    rag.ingest(Document(content="Annual leave is 25 days a year.", source="hr/leave.md", title="Leave", **given))
     rag.ingest(
-        Document(content=leave, source="hr/leave.md", title="Leave", event_time=datetime(2026, 1, 1, tzinfo=UTC))
+        Document(content="Annual leave is 25 days a year.", source="hr/leave.md", id="leave", title="Leave", **given)
     )
-    rag.ingest(Document(content=leave, source="archive/leave.md", title="Leave", **given))
+    rag.ingest(
+        Document(
+            content=leave, source="hr/leave.md", id="leave", title="Leave", event_time=datetime(2026, 1, 1, tzinfo=UTC)
+        )
+    )
+    rag.ingest(Document(content=leave, source="archive/leave.md", id="old leave", title="Leave", **given))
     rag.ingest(Document(content="Pumps are greased every month.", source="plant/pump.md", title="Pump"))
     turns = [Turn(content="I have taken eight days of annual leave.", at=datetime.now(UTC))]
     rag.view(session="talk").remember(turns)
@@ -232,7 +236,7 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield answers.citation_json, answers.citation_json(boxed)
     yield answers.citation_json, answers.citation_json(replace(boxed, server="north"))
     assert refused.nearest is not None
-    nearest = replace(refused.nearest, evidence=replace(refused.nearest.evidence, boxes=boxed.boxes))
+    nearest = replace(refused.nearest, evidence=replace(refused.nearest.evidence, boxes=boxed.boxes, id="leave"))
     yield answers.answer_json, answers.answer_json(replace(refused, nearest=nearest), explain=True)
     assert written.usage is not None
     yield answers.token_usage_json, answers.token_usage_json(written.usage)
@@ -292,6 +296,8 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     for first, second in (("1d", None), (None, "1d")):
         diff = view.documents.diff_evidence(QUERY, from_time=first or datetime.now(UTC), to_time=second)
         yield history.evidence_diff_json, history.evidence_diff_json(diff)
+        stayed = replace(diff, stayed=tuple(one.passage for one in (*diff.came, *diff.went)))
+        yield history.evidence_diff_json, history.evidence_diff_json(stayed)
     (result,) = view.ingest([Document(content="Soon gone.", source="gone.md")])
     yield ingest.ingest_result_json, ingest.ingest_result_json(result)
     view.ingest(Document(content="Soon gone, too.", source="gone.md"))

@@ -273,6 +273,7 @@ DAMAGES = {
         "UPDATE chunk_lexical SET access_id = 9999 WHERE chunk_id % 4 = 1",
         {"stale_vector_copies", "stale_lexical_copies"},
     ),
+    "ids that nobody gave": ("UPDATE document_versions SET given_id = 'x' WHERE version = 1", {"version_copies"}),
     "acronyms elsewhere": ("UPDATE version_acronyms SET collection_id = 99", {"version_copies"}),
     "counters wrong": ("UPDATE collection_state SET document_count = 1, chunk_count = -5", {"counters"}),
     "expiry forgotten": (

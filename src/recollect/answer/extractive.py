@@ -378,6 +378,7 @@ def _citation(marker: int, region: Region, start: int, end: int) -> Citation:
         notes=passage.notes,
         collection=passage.collection,
         server=passage.server,
+        id=passage.id,
     )
 
 

@@ -204,6 +204,7 @@ class WrittenAnswer:
             notes=passage.notes,
             collection=passage.collection,
             server=passage.server,
+            id=passage.id,
             support=round(min((one.score for one in supports), default=0.0), 3),
         )
 

@@ -178,7 +178,9 @@ def show_citations(ctx: CommandContext, answer: Answer) -> None:
     for citation in answer.citations:
         ctx.out.print()
         head = Text(f"[{citation.marker}] ", style="bold green")
-        head.append_text(place(citation.source, citation.section, citation.page, citation.last_page))
+        head.append_text(
+            place(citation.source, citation.section, citation.page, citation.last_page, given_id=citation.id)
+        )
         if citation.server is not None:
             head.append(f"  {one_line(citation.server)}", "magenta not bold")
         ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
@@ -213,7 +215,7 @@ def _show_nearest(ctx: CommandContext, nearest: Nearest) -> None:
 
     evidence = nearest.evidence
     head = Text("Nearest, but not enough: ", style="dim")
-    head.append_text(place(evidence.source, evidence.section, evidence.page, evidence.last_page))
+    head.append_text(place(evidence.source, evidence.section, evidence.page, evidence.last_page, given_id=evidence.id))
     why = f"{nearest.probability:.0%} likely to answer it, {nearest.threshold:.0%} needed"
     if nearest.missing_identifier:
         why = "a name or number of the question stands nowhere"

@@ -176,7 +176,7 @@ class _Talk:
             self._ctx.out.print(f"({answer.rewritten_question})", style="dim", soft_wrap=True)
         ask.show_answer(self._ctx, replace(answer, citations=()))
         for citation in answer.citations:
-            head = place(citation.source, citation.section, citation.page, citation.last_page)
+            head = place(citation.source, citation.section, citation.page, citation.last_page, given_id=citation.id)
             self._ctx.out.print(f"  [{citation.marker}] ", head, sep="", soft_wrap=True)
         self._ctx.out.print()
         self._ctx.out.file.flush()

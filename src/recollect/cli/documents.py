@@ -18,6 +18,7 @@ from recollect.cli._searching import vain
 from recollect.cli._terminal import plain
 from recollect.cli.history import (
     add_history_commands,
+    named_document,
     named_documents,
     show_receipt,
     whoever,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
 
-_Documents = Annotated[list[str], typer.Argument(metavar="ID…", help="Documents, by id or by source.")]
+_Documents = Annotated[list[str], typer.Argument(metavar="ID…", help="Documents, by number, by source or by given id.")]
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -105,6 +106,9 @@ def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: s
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Id", justify="right", no_wrap=True)
     table.add_column("Source", overflow="fold")
+    given = any(record.id is not None for record in records)
+    if given:
+        table.add_column("Given id", overflow="fold")
     table.add_column("Title", no_wrap=True)
     table.add_column("Version", justify="right", no_wrap=True)
     table.add_column("Chunks", justify="right", no_wrap=True)
@@ -118,6 +122,7 @@ def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: s
         table.add_row(
             str(record.document_id),
             Text(one_line(source), style="cyan"),
+            *([one_line(record.id or "")] if given else []),
             title,
             str(record.version),
             f"{record.chunk_count:,}" if record.status == "embedded" else record.status,
@@ -133,13 +138,13 @@ def _show(
     ctx: CommandContext,
     actor: ActorOptions,
     *,
-    document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")],
+    document: Annotated[str, typer.Argument(metavar="ID", help="A document, by number, by source or by given id.")],
 ) -> int:
     """Show a document with its text."""
     from recollect.model.duplicates import Duplicates
 
     with ctx.view(principal=actor.actor()) as view:
-        record = view.documents.get(*named_documents(view, [document]))
+        record = view.documents.get(named_document(view, document))
         copies = view.documents.duplicates(record.document_id) if record.status == "embedded" else Duplicates()
     if ctx.json:
         ctx.emit(document_content_json(record, copies))
@@ -221,9 +226,9 @@ def _erase(
 
     Afterwards the store is searched for what they said. The receipt holds none of it. Exit status 1 if some is left.
     """
-    ctx.confirm(f"Remove {len(documents):,} document(s) with their history for good?", yes=yes)
     with ctx.view(principal=actor.actor()) as view:
         named = named_documents(view, documents)
+        ctx.confirm(f"Remove {len(named):,} document(s) with their history for good?", yes=yes)
         receipt = view.documents.erase(named, actor=whoever(), reason=reason, scrub=scrub)
     if ctx.json:
         ctx.emit(erasure_receipt_json(receipt))
@@ -236,7 +241,7 @@ def _original(
     ctx: CommandContext,
     actor: ActorOptions,
     *,
-    document: Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")],
+    document: Annotated[str, typer.Argument(metavar="ID", help="A document, by number, by source or by given id.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; - for standard output.")
     ],
@@ -244,7 +249,7 @@ def _original(
 ) -> int:
     """Write the file that a document was read from, as it came, where it was kept."""
     with ctx.view(principal=actor.actor()) as view:
-        (document_id,) = named_documents(view, [document])
+        document_id = named_document(view, document)
         collection = view.documents.get(document_id).collection
         original = view.view(collections=collection).contents.original(document_id)
         if str(output) == "-":

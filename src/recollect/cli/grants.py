@@ -23,7 +23,8 @@ app = typer.Typer(
 )
 
 _Documents = Annotated[
-    list[str] | None, typer.Argument(metavar="[DOCUMENT]…", help="Documents, by id or by source.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="[DOCUMENT]…", help="Documents, by number, by source or by given id.", show_default=False),
 ]
 _Who = Annotated[
     list[str], typer.Option("--who", "--grant", metavar="GRANT", help="Whom: role:hr, user:ann, *; repeat for more.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from recollect.pipeline import View
 
 _OPTIONAL = (("Event", "event_time"), ("until", "event_end"), ("Expires", "expires_at"))
-_Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by id or by source.")]
+_Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by number, by source or by given id.")]
 
 
 def add_history_commands(app: typer.Typer) -> None:
@@ -48,13 +48,24 @@ def whoever() -> str:
 
 
 def named_documents(view: View, documents: list[str]) -> list[int]:
-    """The documents that the command line names, by id or by source, in the collection that it names.
+    """The documents that the command line names, in the collection that it names; of a shared source, all.
 
     Raises:
         NotFoundError: One of them does not exist there.
         UsageError: Several have one of the sources.
     """
     return view.documents.resolve([argument_text(one) for one in documents])
+
+
+def named_document(view: View, document: str) -> int:
+    """The one document that the command line names, by number, by source or by given id.
+
+    Raises:
+        NotFoundError: There is none.
+        UsageError: Several documents have that name.
+    """
+    (found,) = view.documents.resolve([argument_text(document)], each_one=True)
+    return found
 
 
 def _history(
@@ -65,7 +76,7 @@ def _history(
 ) -> int:
     """List the versions of a document, deleted ones and those that expired included."""
     with ctx.view(principal=actor.actor()) as view:
-        history = view.documents.history(*named_documents(view, [document]))
+        history = view.documents.history(named_document(view, document))
     if ctx.json:
         ctx.emit(document_history_json(history))
     else:
@@ -118,7 +129,7 @@ def _diff(
 ) -> int:
     """Show how the text of a document changed from one version to another."""
     with ctx.view(principal=actor.actor()) as view:
-        (known,) = named_documents(view, [document])
+        known = named_document(view, document)
         diff = view.documents.diff(known, from_version=from_, to_version=to, context_lines=context)
     if ctx.json:
         ctx.emit(version_diff_json(diff))
@@ -152,7 +163,7 @@ def _restore(
     Department, tags and grants stay as they are. The next ingest of an unchanged file leaves it alone.
     """
     with ctx.view(principal=actor.actor()) as view:
-        (known,) = named_documents(view, [document])
+        known = named_document(view, document)
         department = view.documents.history(known).department
         written = view.documents.restore(known, version, actor=whoever())
     if ctx.json:
@@ -173,7 +184,7 @@ def _ttl(
 ) -> int:
     """Decide how long a document is found from now on."""
     with ctx.view(principal=actor.actor()) as view:
-        (known,) = named_documents(view, [document])
+        known = named_document(view, document)
         view.documents.set_ttl(known, duration)
         history = view.documents.history(known)
         expires_at = history.versions[-1].expires_at

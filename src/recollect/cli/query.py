@@ -91,13 +91,17 @@ def _query(
     return 0
 
 
-def place(source: str, section: str | None, page: int | None, last_page: int | None = None) -> Text:
-    """Where something stands, for people: source › section, page."""
+def place(
+    source: str, section: str | None, page: int | None, last_page: int | None = None, *, given_id: str | None = None
+) -> Text:
+    """Where something stands, for people: source (id of its document) › section, page."""
     from rich.text import Text
 
     from recollect.cli._terminal import one_line
 
     shown = Text(one_line(source), style="bold cyan")
+    if given_id is not None:
+        shown.append(f" ({one_line(given_id)})", "cyan not bold")
     for title in (section or "").split(" > "):
         if title.strip():
             shown.append(" › ", "dim").append(one_line(title), "cyan not bold")
@@ -187,7 +191,7 @@ def _show_result(ctx: CommandContext, result: RetrievedContext, highlighter: Hig
     from recollect.cli._terminal import one_line, print_indented
 
     head = Text(f"{result.rank:>2}  ", style="bold")
-    head.append_text(place(result.source, result.section, result.page))
+    head.append_text(place(result.source, result.section, result.page, given_id=result.id))
     if result.server is not None:
         head.append(f"  {one_line(result.server)}", "magenta")
     if result.collection is not None:

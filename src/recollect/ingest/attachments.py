@@ -19,6 +19,7 @@ def attachments_of(message: Document, given: Document, *, keep_originals: bool) 
 
     Each has the message's tags, department, time to live and rights, whatever it says itself: it came with the message,
     and a file must not say who may read somebody's mail. Its metadata names the message (``message``) and its thread.
+    Where the message was given an id, those of its attachments begin with it.
 
     Args:
         message: As it is stored.
@@ -26,11 +27,13 @@ def attachments_of(message: Document, given: Document, *, keep_originals: bool) 
         keep_originals: Whether their files are kept, as the message's is.
     """
     above = message.source or ""
+    identity = message.id or above
     told = {"message": above} | {key: message.metadata[key] for key in _INHERITED if key in message.metadata}
     for one in given.attachments:
         yield replace(
             one,
             source=_below(above, one.source or "attached"),
+            id=_below(identity, one.id or one.source or "attached") if message.id or one.id else None,
             metadata={**one.metadata, **told},
             tags=given.tags,
             department=given.department,

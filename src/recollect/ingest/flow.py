@@ -100,22 +100,22 @@ def batches(
 ) -> Iterator[list[Item]]:
     """Items in batches that are embedded together and stored in one transaction.
 
-    A batch holds documents of one source, each source URI once (a statement cannot give one document two versions),
+    A batch holds documents of one source, each identity once (a statement cannot give one document two versions),
     and ends once it is large enough.
     """
     batch: list[Item] = []
-    uris: set[str | None] = set()
+    taken: set[tuple[str | None, bool]] = set()
     chunks = 0
     for item in items:
         document = cut(item)
         own = [document, *document.attached]
-        named = {one.document.source for one in own}
+        named = {(one.document.id or one.document.source, one.document.id is not None) for one in own}
         full = chunks >= BATCH_CHUNKS or len(batch) >= BATCH_DOCUMENTS
-        if batch and (full or not named.isdisjoint(uris) or source_id(item) != source_id(batch[0])):
+        if batch and (full or not named.isdisjoint(taken) or source_id(item) != source_id(batch[0])):
             yield batch
-            batch, uris, chunks = [], set(), 0
+            batch, taken, chunks = [], set(), 0
         batch.append(item)
-        uris |= named
+        taken |= named
         chunks += sum(len(one.chunks) for one in own)
     if batch:
         yield batch

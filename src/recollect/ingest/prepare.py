@@ -371,8 +371,7 @@ def completed(document: Document) -> Document:
     """
     document = _as_stated(document)
     require_storable(document)
-    identity = "#".join(part for part in (document.source, document.id) if part)
-    source = identity or f"sha256:{document.content_hash.hex()[:16]}"
+    source = document.source or document.id or f"sha256:{document.content_hash.hex()[:16]}"
     first_heading = document.headings[0].title if document.headings else None
     first_line = document.content.strip().partition("\n")[0][:_MAX_TITLE_CHARACTERS].strip()
     named = PurePosixPath(document.source).stem if document.source else first_line
@@ -381,7 +380,7 @@ def completed(document: Document) -> Document:
         document,
         content=storable(document.content),
         source=storable(source),
-        id=None,
+        id=storable(document.id or None),
         title=storable(title),
         metadata=storable(dict(document.metadata)),
         tags=tuple(storable(tag) for tag in document.tags),
@@ -427,7 +426,8 @@ def require_storable(document: Document) -> None:
     if isinstance(tags, str) or not all(isinstance(tag, str) for tag in document.tags):
         raise UsageError(f"A document's tags are a tuple of strings, not {tags!r}.")
     for name, value in (
-        ("source", f"{document.source or ''}#{document.id}" if document.id else document.source),
+        ("source", document.source),
+        ("id", document.id),
         ("department", document.department),
         *(("tag", tag) for tag in document.tags),
     ):

@@ -5,7 +5,7 @@ One line is one document. The full form is what `export` writes::
     {"source": "hr/leave.md", "content": "…", "title": "…", "metadata": {…}, "tags": […], "department": "hr",
      "event_time": "2026-01-01T00:00:00+00:00", "headings": [[1, "Leave", 0, 7]], "pages": [[1, 0, 380]],
      "attached_to": "hr/mail.eml", "origin": "/srv/handbook", "permissions": ["role:hr"], "readers": ["role:staff"],
-     "expires_at": "2027-01-01T00:00:00+00:00", "owner": "ann", "twin": 7,
+     "id": "leave-1", "expires_at": "2027-01-01T00:00:00+00:00", "owner": "ann", "twin": 7,
      "original": {"name": "leave.md", "mime_type": "text/markdown", "sha256": "…", "data": "…"},
      "chunks": [{"start_offset": 0, "end_offset": 380, "embedding": [0.1, …], "section": ["…"], "page": 1,
                  "context": "…", "context_by": "…"}]}
@@ -13,12 +13,13 @@ One line is one document. The full form is what `export` writes::
 ``origin`` is the folder, the site or the other place that a document came from: once that is read here, it meets the
 document. ``readers`` are those of the whole collection. ``owner`` is the writer who stored it, ``twin`` tells apart
 what that writer stored under one name. ``permissions`` of ``!*`` without a grant are for the collection's owners alone.
-``attached_to`` is the source of the message that a document is attached to, which stands in the file too or is in the
-store; ``data`` is the file in base64; ``headings`` are level, title, start and end, ``pages`` number, start and end,
-and of PDF files the lines: as `export` packs them, or a list of start, end, left, top, right and bottom edge in ten
-thousandths of the page. Only ``content`` is required: without ``chunks`` the document is cut and embedded, and chunks
-without ``embedding`` are embedded. The flat form, one line a chunk, is what most other stores give: ``{"id", "text",
-"embedding", "metadata"}``.
+``id`` identifies the document whatever its source is; without it, the source does. ``attached_to`` is the source of the
+message that a document is attached to, which stands in the file too or is in the store, and ``attached_to_id`` that
+message's id, where it has one; ``data`` is the file in base64; ``headings`` are level, title, start and end, ``pages``
+number, start and end, and of PDF files the lines: as `export` packs them, or a list of start, end, left, top, right and
+bottom edge in ten thousandths of the page. Only ``content`` is required: without ``chunks`` the document is cut and
+embedded, and chunks without ``embedding`` are embedded. The flat form, one line a chunk, is what most other stores
+give: ``{"id", "text", "embedding", "metadata"}``.
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ class DocumentRecord(_Record):
     owner: str = ""
     twin: Annotated[int, Field(ge=0, lt=2**63)] = 0
     attached_to: str | None = None
+    attached_to_id: str | None = None
     headings: list[tuple[int, str, int, int]] = []
     pages: list[tuple[int, int, int] | tuple[int, int, int, list[LineRecord] | str]] = []
     original: OriginalRecord | None = None
@@ -116,6 +118,7 @@ class ImportedDocument:
         chunks: None: the document is still to be cut.
         embeddings: float32 array of shape (chunks, dimension), as given; None: the chunks are still to be embedded.
         attached_to: The source of the message that it is attached to.
+        attached_to_id: The id that this message was given; None: its source identifies it.
         origin: What its source is called; None: documents that are given by hand.
         readers: For whom alone the collection exists that it was in; none: everybody.
         owner: The writer who stored it there; empty: the collection's owners.
@@ -128,6 +131,7 @@ class ImportedDocument:
     chunks: tuple[Chunk, ...] | None
     embeddings: np.ndarray[Any, np.dtype[np.float32]] | None
     attached_to: str | None = None
+    attached_to_id: str | None = None
     origin: str | None = None
     readers: tuple[str, ...] = ()
     owner: str = ""
@@ -212,6 +216,7 @@ def _imported(record: DocumentRecord, number: int) -> ImportedDocument:
         chunks=_chunks(given, content) if given else None,
         embeddings=_embeddings(given) if given else None,
         attached_to=record.attached_to,
+        attached_to_id=record.attached_to_id,
         origin=record.origin,
         readers=() if record.readers is None else read_permissions(record.readers, name="readers").grants,
         owner=record.owner and (Principal(user_id=record.owner).user_id or ""),

@@ -38,6 +38,7 @@ from recollect.sources.base import (
 )
 from recollect.sources.rules import wanted
 from recollect.store.access import PermissionChange
+from recollect.store.identities import Identity
 from recollect.store.source_items import SourceItem
 
 if TYPE_CHECKING:
@@ -253,11 +254,11 @@ class SourceIngest:
                 source_id=lambda _: self._source.source_id,
             )
             embed_and_write(grouped, self._embed, self._write)
-        self._hang({item.uri: item.attached_to for item in items if item.attached_to is not None})
+        self._hang({item.uri: Identity(item.attached_to) for item in items if item.attached_to is not None})
         self._items.touch_items(self._scope, self._source, list(present), listing=self._listing)
         return []
 
-    def _hang(self, attached: Mapping[str, str]) -> None:
+    def _hang(self, attached: Mapping[str, Identity]) -> None:
         """Hang attachments on their messages, also those that a run before was interrupted behind."""
         if attached:
             known = self._items.items(self._scope, self._source, list(attached))

@@ -16,6 +16,7 @@ from recollect.ingest.report import EXPIRED, IngestProgress, IngestReport, Progr
 from recollect.ingest.roots import Origins
 from recollect.model.principal import EVERYONE
 from recollect.model.source import MANUAL_SOURCE
+from recollect.store.identities import Identity
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
@@ -38,7 +39,7 @@ class _Item:
     cut: CutDocument
     embeddings: Vectors | None
     source: Source
-    attached_to: str | None
+    attached_to: Identity | None
 
 
 class Importer:
@@ -81,7 +82,7 @@ class Importer:
         self._on_progress = on_progress
         self._tally = Tally()
         self._done = 0
-        self._loose: dict[int, str] = {}
+        self._loose: dict[int, Identity] = {}
         self._readers: Sequence[str] = (EVERYONE,)
 
     def run(self, records: Iterable[ImportedDocument | BadLine], *, named: str, force: bool = False) -> IngestReport:
@@ -206,10 +207,16 @@ class Importer:
             cut, embeddings = self._preparer.adopt(admitted, record.chunks, fingerprint), record.embeddings
         # What is attached to it has lines of its own. Numbers of another store are none of this one's.
         cut = replace(cut, keeps_attached=True, owner=record.owner, twin=-record.twin)
-        message = record.attached_to
-        if message is not None:
-            message = self._origins.place(origin, storable(message))[1]
-        return _Item(record.line, cut, embeddings, source, message)
+        return _Item(record.line, cut, embeddings, source, self._message(record, origin))
+
+    def _message(self, record: ImportedDocument, origin: str) -> Identity | None:
+        if record.attached_to_id:
+            given_id = storable(record.attached_to_id)
+            door = self._preparer.door
+            return Identity(given_id if door is None else door.name(given_id), is_given_id=True)
+        if record.attached_to is None:
+            return None
+        return Identity(self._origins.place(origin, storable(record.attached_to))[1])
 
     def _admitted(self, record: ImportedDocument) -> Document | None:
         """The document as it may be stored; None: its chunks were cut, and embedded, with what is taken out of it."""

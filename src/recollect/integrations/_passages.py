@@ -74,6 +74,7 @@ def metadata(passage: RetrievedContext) -> dict[str, Any]:
     """Where a passage stands and what is known of it, beside its document's own metadata; all of it JSON."""
     told = {
         "source": passage.source,
+        "given_id": passage.id,
         "title": passage.title,
         "document_id": passage.document_id,
         "chunk_id": passage.chunk_id,

@@ -39,6 +39,7 @@ class Citation:
         support: How well the quote supports what cites it, 0 to 1; of an answer without a language model, whose
             sentences are the quotes, None.
         server: The remote whose document it is; None: this store's. ``document_id`` is negative then.
+        id: The id that the document was given (`Document.id`); None: its source identifies it.
     """
 
     marker: int
@@ -56,6 +57,7 @@ class Citation:
     support: float | None = None
     collection: str | None = None
     server: str | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

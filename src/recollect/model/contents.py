@@ -20,6 +20,7 @@ class DocumentEntry:
         known_from: When this version entered the knowledge base.
         event_time: When what it tells happened or was written.
         mime_type: Of what it was read from.
+        id: The id that it was given (`Document.id`); None: its source identifies it.
     """
 
     document_id: int
@@ -33,6 +34,7 @@ class DocumentEntry:
     known_from: datetime
     event_time: datetime | None
     mime_type: str
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,10 +26,12 @@ class Document:
 
     Attributes:
         content: The text that is chunked, searched and quoted.
-        source: Where it came from, unique within a collection: a path relative to the ingested folder, a URL,
-            or any name. None: the content's hash serves, so that the same text is stored once.
-        id: Tells it apart from other documents of the same source, such as the turns of a chat. Both together identify
-            it, and its source is shown as ``source#id``. Without a source, the id identifies it; None: the source does.
+        source: Where it came from: a path relative to the ingested folder, a URL, or any name. Without an id it
+            identifies the document within its collection. None: the id serves, or else the content's hash, so that the
+            same text is stored once.
+        id: Identifies it within its collection, whatever its source is: several documents may share a source, such as
+            the turns of a chat, and one that is stored again under another source is updated. None: the source
+            identifies it.
         title: Shown beside results; None: the first heading or the source's name.
         metadata: JSON-serialisable facts, filterable by equality.
         tags: Labels, filterable.

@@ -25,6 +25,7 @@ class DocumentRecord:
         status: ``embedded``; ``pending`` where a job is to store it; ``error`` where that job has failed.
         error: Why, then.
         source_type: Of its origin: ``directory``, ``web``, ``upload``, ``api`` or ``manual``.
+        id: The id that it was given (`Document.id`); None: its source identifies it.
     """
 
     document_id: int
@@ -46,3 +47,4 @@ class DocumentRecord:
     status: DocumentStatus = "embedded"
     error: str | None = None
     source_type: SourceType = "manual"
+    id: str | None = None

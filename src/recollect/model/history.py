@@ -42,13 +42,19 @@ class VersionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentHistory:
-    """A document and all of its versions, oldest first; the department is that of the last one."""
+    """A document and all of its versions, oldest first.
+
+    Attributes:
+        department: Of the last version.
+        id: The id that it was given (`Document.id`); None: its source identifies it.
+    """
 
     document_id: int
     source: str
     collection: str
     department: str | None
     versions: tuple[VersionRecord, ...]
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

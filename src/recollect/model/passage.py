@@ -210,6 +210,7 @@ class AlsoIn:
         title: Of it.
         chunk_id: The chunk that was found of it.
         collection: Where it is, in a search of several collections; None: where the reply says.
+        id: The id that it was given (`Document.id`); None: its source identifies it.
     """
 
     document_id: int
@@ -217,6 +218,7 @@ class AlsoIn:
     title: str
     chunk_id: int
     collection: str | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +246,7 @@ class RetrievedContext:
         embedding_model: Which measured ``similarity``; None where none did.
         server: The remote that it was found by (`recollect.Remote`), in whose store it is; None: this one. The numbers
             of its document and chunk are negative then, and hold for one reply: ``source`` names it there.
+        id: The id that its document was given (`Document.id`); None: its source identifies it.
     """
 
     rank: int
@@ -273,6 +276,7 @@ class RetrievedContext:
     outline: Outline | None = None
     embedding_model: str | None = None
     server: str | None = None
+    id: str | None = None
 
     @property
     def table_header(self) -> str | None:

@@ -57,6 +57,7 @@ def _stored(at: Standpoint, scope: Scope, places: Places, document_id: int) -> D
     return Document(
         content=record.content or "",
         source=record.source,
+        id=record.id,
         title=record.title,
         metadata=record.metadata,
         tags=record.tags,

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 class Documents(Group):
     """The documents of a view; see `recollect.View`.
 
-    A document is named by its id or by its source, and must be in one of the view's collections: those given, else the
-    configured one; ``"*"`` means all. For a document elsewhere, the error names its collection. Documents of a session
-    are listed by its view alone. What the view's principal may not read does not exist for these methods; what changes
-    a document takes one of the principal's own, in a collection that the principal may write to, or of a collection
-    that the principal owns.
+    A document is named by its number (``document_id``), by its source, or by the id that it was given (`Document.id`),
+    and must be in one of the view's collections: those given, else the configured one; ``"*"`` means all. A source that
+    documents with ids share names all of them to `delete`, `erase` and grants; a method of one document refuses it.
+    For a document elsewhere, the error names its collection. Documents of a session are listed by its view alone.
+    What the view's principal may not read does not exist for these methods; what changes a document takes one of the
+    principal's own, in a collection that the principal may write to, or of a collection that the principal owns.
     """
 
     def get(self, document: int | str) -> DocumentRecord:
@@ -73,15 +74,21 @@ class Documents(Group):
             return None
         return None if store.collections.find(scope, found[0].collection) is None else found[0]
 
-    def resolve(self, documents: Sequence[int | str]) -> list[int]:
+    def resolve(self, documents: Sequence[int | str], *, each_one: bool = False) -> list[int]:
         """The ids of documents, deleted ones included.
+
+        Args:
+            documents: Their names. A source that documents with ids of their own share means all of these.
+            each_one: Refuse such a source: each name means one document.
 
         Raises:
             NotFoundError: There is no such collection, or one of the documents does not exist.
-            UsageError: Several documents have one of the sources; the message says where each of them is.
+            UsageError: Several documents have one of the names; the message says how to name each of them.
         """
         scope = self._at.present()
-        return [self._at.resolve(scope, document) for document in documents]
+        if each_one:
+            return [self._at.resolve(scope, document) for document in documents]
+        return self._at.resolve_all(scope, documents)
 
     def filter_hints(self, options: RetrievalOptions) -> list[str]:
         """A line for each department, tag or field of metadata in a search's filters that no document has.
@@ -298,7 +305,7 @@ class Documents(Group):
         """Close documents: searches of the present no longer find them, their history stays.
 
         Args:
-            documents: By id or by source.
+            documents: By number, by source or by given id.
             if_version: Only while this version of each is current; None: whichever is.
 
         Returns:
@@ -310,7 +317,7 @@ class Documents(Group):
             PermissionDeniedError: One of them is not the principal's to change; then none is closed.
         """
         scope = self._at.present()
-        ids = [self._at.resolve(scope, document) for document in documents]
+        ids = self._at.resolve_all(scope, documents)
         return self._at.store.writer.close(scope, ids, if_version=if_version)
 
     def erase(
@@ -330,7 +337,7 @@ class Documents(Group):
         whole.
 
         Args:
-            documents: By id or by source.
+            documents: By number, by source or by given id.
             actor: Who asks, for the receipt.
             reason: Why, for the receipt; None: nothing is said.
             scrub: Take it out of the database's files too, as `Maintenance.scrub` does, and look for it in them.
@@ -341,7 +348,7 @@ class Documents(Group):
             UsageError: A conversation that quotes them was embedded with another model than the configured one.
         """
         scope, store = self._at.present(), self._at.store
-        ids = [self._at.resolve(scope, document) for document in documents]
+        ids = self._at.resolve_all(scope, documents)
         store.documents.require_changeable(scope, ids)
         if scrub and scope.principal is not None:
             raise PermissionDeniedError("To scrub the whole store is for its owner: leave --scrub out.")

@@ -209,7 +209,7 @@ class Grants(Group):
 
     def _resolved(self, scope: Scope, documents: Sequence[int | str] | int | str) -> list[int]:
         several = [documents] if isinstance(documents, int | str) else documents
-        return [self._at.resolve(scope, document) for document in several]
+        return self._at.resolve_all(scope, several)
 
 
 def _tokens(name: str, given: Sequence[str] | None) -> list[str] | None:

@@ -106,6 +106,7 @@ def _merged(read: Document, record: DocumentRecord, version: VersionRecord) -> D
     return replace(
         read,
         source=record.source,
+        id=record.id,
         title=record.title,
         metadata={**read.metadata, **said},
         tags=record.tags,

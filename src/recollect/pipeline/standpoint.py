@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from recollect.model.principal import reads_as
 from recollect.model.scope import Guest, Target
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from recollect.config import RAGConfig
@@ -192,18 +194,41 @@ class Standpoint:
 
         Args:
             scope: The scope that the document is looked up in.
-            document: An id or a source.
+            document: A number, a source or a given id.
 
         Raises:
             NotFoundError: The view's collections have no such document. The message names the collections that do.
             UsageError: Several documents have that source.
         """
-        try:
+        with self._naming(scope):
             return self.store.documents.resolve(scope, document, collections=self.naming)
+
+    def resolve_all(self, scope: Scope, documents: Sequence[int | str]) -> list[int]:
+        """Return the ids of documents of the view's collections; of a source that documents with ids share, all.
+
+        Args:
+            scope: The scope that the documents are looked up in.
+            documents: Numbers, sources and given ids.
+
+        Raises:
+            NotFoundError: As of `resolve`.
+            UsageError: Several documents have one of the names in another way.
+        """
+        with self._naming(scope):
+            found = [
+                self.store.documents.resolve_all(scope, document, collections=self.naming) for document in documents
+            ]
+        return [number for numbers in found for number in numbers]
+
+    @contextmanager
+    def _naming(self, scope: Scope) -> Iterator[None]:
+        """Where a document is missing, the collection itself may be."""
+        try:
+            yield
         except NotFoundError:
             for name in self.collections or ():
                 if name not in {EVERY_COLLECTION, DEFAULT_COLLECTION}:
-                    self.store.collections.get(scope, name)  # the collection itself may be missing
+                    self.store.collections.get(scope, name)
             raise
 
     def answering(self, options: RetrievalOptions | None) -> RetrievalOptions:

@@ -131,7 +131,7 @@ def inspect(document: Document, detector: Detector, *, name: Renaming) -> Inspec
     Args:
         document: As it came.
         detector: Finds.
-        name: Renames its source.
+        name: Renames its source and its id.
     """
     content = document.content
     found = detector.find(content)
@@ -141,6 +141,7 @@ def inspect(document: Document, detector: Detector, *, name: Renaming) -> Inspec
         document,
         content=taken.text,
         source=None if document.source is None else name(document.source),
+        id=None if document.id is None else name(document.id),
         title=fields.optional("title", document.title),
         metadata=fields.any("metadata", dict(document.metadata)),
         tags=fields.texts("tags", document.tags),
@@ -169,7 +170,7 @@ def inspect(document: Document, detector: Detector, *, name: Renaming) -> Inspec
             for page in document.pages
         ),
     )
-    for field in ("source", "department"):
+    for field in ("source", "id", "department"):
         value = getattr(document, field)
         if value is not None:
             fields.text(field, value)

@@ -46,6 +46,8 @@ class QuotedPlaceJson(Shape):
     """Exactly the characters `start_offset` to `end_offset` of the document's content."""
     boxes: NotRequired[list[PageBoxJson]]
     """Where the lines of the quote stand on their pages, of PDF files and of pages whose text was recognised."""
+    id: NotRequired[str]
+    """That the document was given; left out: its source identifies it."""
 
 
 class CitationJson(QuotedPlaceJson):
@@ -204,6 +206,8 @@ def _quoted_place(citation: Citation) -> QuotedPlaceJson:
         "end_offset": citation.end_offset,
         "quote": citation.quote,
     }
+    if citation.id is not None:
+        shown["id"] = citation.id
     if citation.boxes:
         shown["boxes"] = [
             {"page": one.page, "left": one.left, "top": one.top, "right": one.right, "bottom": one.bottom}

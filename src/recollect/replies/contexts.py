@@ -128,6 +128,8 @@ class ContextPassageJson(Shape):
     """What is shown of it."""
     server: NotRequired[str]
     """The remote that found it. The number of its document is negative; `source` names it there."""
+    id: NotRequired[str]
+    """That the document was given; left out: its source identifies it."""
     metadata: dict[str, Any]
 
 

@@ -18,6 +18,8 @@ class DocumentIdJson(Shape):
     """A document that was named otherwise."""
 
     document_id: int
+    document_ids: list[int]
+    """All that the name means: more than one of a source that documents with ids share, where they were asked for."""
 
 
 class DocumentJson(Shape):
@@ -52,6 +54,8 @@ class DocumentJson(Shape):
     """`pending` where a job is to store it, `error` where that job has failed."""
     error: str | None
     """Why it has failed."""
+    id: NotRequired[str]
+    """That it was given; left out: its source identifies it."""
 
 
 class SameDocumentJson(Shape):
@@ -116,7 +120,7 @@ class OriginalJson(Shape):
 
 def document_json(record: DocumentRecord) -> DocumentJson:
     """A document without its text."""
-    return {
+    shown: DocumentJson = {
         "document_id": record.document_id,
         "source": record.source,
         "title": record.title,
@@ -136,6 +140,9 @@ def document_json(record: DocumentRecord) -> DocumentJson:
         "status": record.status,
         "error": record.error,
     }
+    if record.id is not None:
+        shown["id"] = record.id
+    return shown
 
 
 def document_content_json(record: DocumentRecord, copies: Duplicates) -> DocumentContentJson:

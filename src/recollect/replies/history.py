@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -50,6 +50,8 @@ class DocumentHistoryJson(Shape):
     """Of the last version."""
     versions: list[VersionJson]
     """Oldest first."""
+    id: NotRequired[str]
+    """That the document was given; left out: its source identifies it."""
 
 
 class VersionDiffJson(Shape):
@@ -154,13 +156,16 @@ def lifetime_json(document_id: int, history: DocumentHistory) -> LifetimeJson:
 
 def document_history_json(history: DocumentHistory) -> DocumentHistoryJson:
     """A document and all of its versions."""
-    return {
+    shown: DocumentHistoryJson = {
         "document_id": history.document_id,
         "source": history.source,
         "collection": history.collection,
         "department": history.department,
         "versions": [version_json(version) for version in history.versions],
     }
+    if history.id is not None:
+        shown["id"] = history.id
+    return shown
 
 
 def version_json(version: VersionRecord) -> VersionJson:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NotRequired
 
 from recollect.replies._shape import Shape, Timestamp, iso
 
@@ -42,6 +42,8 @@ class PassagePlaceJson(Shape):
     """Just behind its last character."""
     parts: list[PassagePartJson]
     """The passage, cut where another section or page begins."""
+    id: NotRequired[str]
+    """That the document was given; left out: its source identifies it."""
 
 
 class PassageNoteJson(Shape):
@@ -63,7 +65,7 @@ class PassageNoteJson(Shape):
 
 def passage_place_json(passage: RetrievedContext) -> PassagePlaceJson:
     """The document of a passage and the place in it."""
-    return {
+    shown: PassagePlaceJson = {
         "document_id": passage.document_id,
         "title": passage.title,
         "source": passage.source,
@@ -82,6 +84,9 @@ def passage_place_json(passage: RetrievedContext) -> PassagePlaceJson:
             for part in passage.parts
         ],
     }
+    if passage.id is not None:
+        shown["id"] = passage.id
+    return shown
 
 
 def passage_notes_json(notes: Sequence[PassageNote]) -> list[PassageNoteJson]:

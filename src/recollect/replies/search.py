@@ -11,6 +11,7 @@ from recollect.replies.passages import PassageNoteJson, PassagePlaceJson, passag
 
 if TYPE_CHECKING:
     from recollect.model import ReplyExplain, RetrievedContext, RetrieverScore, SearchExplain, SearchReply
+    from recollect.model.passage import AlsoIn
 
 
 class AlsoInJson(Shape):
@@ -21,6 +22,8 @@ class AlsoInJson(Shape):
     title: str
     collection: str | None
     """Where it is, in a search of several collections."""
+    id: NotRequired[str]
+    """That the document was given; left out: its source identifies it."""
 
 
 class RetrieverScoreJson(Shape):
@@ -197,14 +200,23 @@ def _result(result: RetrievedContext) -> SearchResultJson:
     if result.server is not None:
         shown["server"] = result.server
     if result.also_in:
-        shown["also_in"] = [
-            {"document_id": one.document_id, "source": one.source, "title": one.title, "collection": one.collection}
-            for one in result.also_in
-        ]
+        shown["also_in"] = [_also_in(one) for one in result.also_in]
     if result.notes:
         shown["notes"] = passage_notes_json(result.notes)
     if result.explain is not None:
         shown["explain"] = _explanation(result.explain)
+    return shown
+
+
+def _also_in(one: AlsoIn) -> AlsoInJson:
+    shown: AlsoInJson = {
+        "document_id": one.document_id,
+        "source": one.source,
+        "title": one.title,
+        "collection": one.collection,
+    }
+    if one.id is not None:
+        shown["id"] = one.id
     return shown
 
 

@@ -204,7 +204,9 @@ def _distinct(found: list[RetrievedContext], dropped: dict[str, int]) -> list[Re
 def _also_in(copies: Sequence[RetrievedContext]) -> tuple[AlsoIn, ...]:
     documents: dict[int, AlsoIn] = {}
     for copy in copies:
-        also = AlsoIn(document_id=copy.document_id, source=copy.source, title=copy.title, chunk_id=copy.chunk_id)
+        also = AlsoIn(
+            document_id=copy.document_id, source=copy.source, id=copy.id, title=copy.title, chunk_id=copy.chunk_id
+        )
         documents.setdefault(copy.document_id, also)
     return tuple(documents.values())
 
@@ -262,6 +264,7 @@ def _context(row: PassageRow, rank: int, score: float, known: _Known) -> Retriev
         document_id=row.document_id,
         title=row.title,
         source=row.source,
+        id=row.id,
         section=_section(row, known.words) if SECTIONS in row.metadata else " > ".join(row.section) or None,
         page=row.page,
         start_offset=row.start_offset,

@@ -1,6 +1,6 @@
 """Who may read documents and collections: kept as few lists that many documents share.
 
-Everyone takes locks in one order: documents by URI, then lists by number, then the collection's counters.
+Everyone takes locks in one order: documents by given id or URI, then lists by number, then the collection's counters.
 """
 
 from __future__ import annotations

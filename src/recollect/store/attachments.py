@@ -8,6 +8,7 @@ from typing import Any, LiteralString
 from recollect.model import Scope
 from recollect.store.closing import lock_with_attached
 from recollect.store.database import Connection, Database, rows
+from recollect.store.identities import Identity
 from recollect.store.rights import access_params, met
 from recollect.store.sql import queries
 
@@ -24,14 +25,14 @@ class AttachmentRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def hang(self, scope: Scope, attached: Mapping[int, str]) -> set[int]:
+    def hang(self, scope: Scope, attached: Mapping[int, Identity]) -> set[int]:
         """Hang documents, which were stored by themselves, on the messages of their source that they are attached to.
 
         From then on they are closed, erased, granted and tagged with the message. What hung on them hangs on it too.
 
         Args:
             scope: Whose.
-            attached: By document, the URI of its message.
+            attached: By document, what identifies its message.
 
         Returns:
             Those of the documents whose message is not there: they stay as they are.
@@ -43,10 +44,7 @@ class AttachmentRepository:
             return set()
         params: dict[str, Any] = {"tenant_id": scope.tenant_id}
         with self._database.transaction(scope) as connection:
-            own: LiteralString = "true" if scope.principal is None else met(scope)
-            named: LiteralString = f"{_SQL['messages']} AND {own} {_SQL['latest_first']}"
-            wanted = {"document_ids": list(attached), "uris": list(attached.values()), **access_params(scope)}
-            messages: dict[int, int] = dict(rows(connection, named, {**params, **wanted}))
+            messages = _messages(connection, scope, attached)
             pairs = outermost(messages)
             given = {**params, "document_ids": list(pairs), "messages": list(pairs.values())}
             loose = {row[0]: pairs[row[0]] for row in rows(connection, _SQL["to_hang"], given)}
@@ -67,6 +65,24 @@ class AttachmentRepository:
         params = {"tenant_id": scope.tenant_id, "document_id": document_id}
         with self._database.transaction(scope) as connection:
             return bool(rows(connection, _SQL["named_apart"], params)[0][0])
+
+
+def _messages(connection: Connection, scope: Scope, attached: Mapping[int, Identity]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    own: LiteralString = "true" if scope.principal is None else met(scope)
+    for is_given_id, same in ((False, _SQL["same_source"]), (True, _SQL["same_given_id"])):
+        names = {number: one.name for number, one in attached.items() if one.is_given_id is is_given_id}
+        if names:
+            params = {
+                "tenant_id": scope.tenant_id,
+                "document_ids": list(names),
+                "uris": list(names.values()),
+                "given_ids": list(names.values()),
+                **access_params(scope),
+            }
+            statement: LiteralString = f"{_SQL['messages']} AND {same} AND {own} {_SQL['latest_first']}"
+            found |= dict(rows(connection, statement, params))
+    return found
 
 
 def hang_locked(

@@ -57,7 +57,7 @@ def copy_all(
         connection,
         _SQL["copy_versions"],
         "int4 int8 int8 int4 int4 text text text text text jsonb text[] int4 bytea bytea text "
-        "timestamptz timestamptz timestamptz int4 text[]",
+        "timestamptz timestamptz timestamptz int4 text[] text",
         (_version_row(tenant, place, new, now) for new in versions),
     )
     _copy_texts(connection, tenant, versions)
@@ -169,6 +169,7 @@ def _version_row(tenant_id: int, collection_id: int, new: NewVersion, now: datet
         now,
         new.access_id,
         None if new.prepared.analysed_as is None else list(new.prepared.analysed_as),
+        document.id,
     )
 
 

@@ -47,7 +47,7 @@ def lock_with_attached(connection: Connection, scope: Scope, document_ids: Seque
 def lock_documents(
     connection: Connection, scope: Scope, document_ids: Sequence[int], *, beside: Sequence[int] = ()
 ) -> None:
-    """Take the locks of a change of documents in the order of every writer: their collections, then they by URI.
+    """Take the locks of a change of documents in the order of every writer: their collections, then they by name.
 
     Args:
         connection: In the transaction of the change.

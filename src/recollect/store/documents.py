@@ -22,6 +22,9 @@ from recollect.store.sql import queries
 _SQL = queries("documents")
 
 _PAGE = 1000
+# Documents of a shared source that an error names, and signs in a name that may begin an id.
+_MOST_NAMES = 10
+_MOST_SIGNS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,12 +251,15 @@ class DocumentRepository:
             raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
         return record_of(found[0])
 
-    def ids_by_uri(self, scope: Scope, uri: str) -> list[int]:
-        """Ids of the documents whose source reads ``uri``, in every collection."""
-        params = {"tenant_id": scope.tenant_id, "uri": uri, "as_of": scope.as_of, **access_params(scope)}
-        query: LiteralString = f"{_SQL['ids_by_uri']} AND {_known(scope)} AND {may_read_version(scope)}"
+    def _ids_by_name(self, scope: Scope, name: str) -> list[int]:
+        """Numbers of the documents whose source or given id is ``name``, or ``source#id``, in every collection."""
+        named = {"uri": name, "name": name, "given_ids": _endings(name)}
+        params = {"tenant_id": scope.tenant_id, "as_of": scope.as_of, **named, **access_params(scope)}
+        known: LiteralString = f"{_known(scope)} AND {may_read_version(scope)}"
         with self._database.transaction(scope) as connection:
-            return [row[0] for row in rows(connection, query, params)]
+            of_source = rows(connection, f"{_SQL['ids_by_uri']} AND {known}", params)
+            of_id = rows(connection, f"{_SQL['ids_by_given_id']} AND {known}", params)
+        return [row[0] for row in (*of_source, *of_id)]
 
     def require_changeable(self, scope: Scope, document_ids: Sequence[int]) -> None:
         """Refuse before anything is done what the change itself would refuse; see `rights.require_changeable`."""
@@ -261,41 +267,66 @@ class DocumentRepository:
             require_changeable(connection, scope, document_ids)
 
     def resolve(self, scope: Scope, document: int | str, *, collections: Sequence[str] | None = None) -> int:
-        """The id of a document that is named by its id or by its source; a closed one has its name still.
+        """Return the number of the one document that a name means; see `resolve_all`.
 
-        Of several that have a source, the one is meant that an ingest of it would meet. A text of digits is an id or a
-        source, whichever there is.
+        Raises:
+            NotFoundError: There is none of that name in these collections.
+            UsageError: Several documents have that name; the message says how to name each of them.
+        """
+        found = self._meant(scope, document, collections)
+        if len(found) == 1:
+            return found[0].document_id
+        raise UsageError(_several(document, found))
+
+    def resolve_all(self, scope: Scope, document: int | str, *, collections: Sequence[str] | None = None) -> list[int]:
+        """Return the numbers of the documents that a name means; a closed one has its name still.
+
+        A name is a number, a source, a given id, or ``source#id``. A source that documents with ids share means all of
+        them. Of several that have a name otherwise, the one is meant that an ingest of it would meet. A text of digits
+        is a number, a source or a given id, whichever there is.
 
         Args:
             scope: Whose.
-            document: An id, or a source.
-            collections: Only a document of these; None: of any.
+            document: The name.
+            collections: Only documents of these; None: of any.
 
         Raises:
-            NotFoundError: There is none of that id or source in these collections.
-            UsageError: Several documents have that source, and none or several of them are met, or it is the id of one
-                and the source of another; the message says where each of them is.
+            NotFoundError: There is none of that name in these collections.
+            UsageError: Several documents have that name otherwise, and none or several of them are met, or it is the
+                number or the id of one and the source of another; the message says how to name each of them.
+        """
+        found = self._meant(scope, document, collections)
+        if len(found) > 1 and not _share_source(document, found):
+            raise UsageError(_several(document, found))
+        return [place.document_id for place in found]
+
+    def _meant(self, scope: Scope, document: int | str, collections: Sequence[str] | None) -> list[_Place]:
+        """The documents that a name means: several only where nothing tells which.
+
+        Raises:
+            NotFoundError: There are none.
         """
         number = document if isinstance(document, int) else whole_number(document)
         ids = [] if number is None else self._ever(scope, "by_id", document_id=number)
         if isinstance(document, str):  # a text of digits may be either
             name = document.replace("\0", "")
             of_root = self._ever(scope, "by_root", uris=ends([name]), name=name.lstrip("/")) if "/" in name else []
-            ids = list(dict.fromkeys([*ids, *self.ids_by_uri(scope, name), *of_root]))
+            ids = list(dict.fromkeys([*ids, *self._ids_by_name(scope, name), *of_root]))
         places = self._whereabouts(scope, ids)
         wanted = [place for place in places if collections is None or place.collection in collections]
         if isinstance(document, str) and not wanted:
             # A closed one is meant only where none of that name is current.
-            places = self._whereabouts(scope, [*ids, *self._ever(scope, "ever_by_uri", uri=name)])
+            of_source = self._ever(scope, "ever_by_uri", uri=name)
+            of_id = self._ever(scope, "ever_by_given_id", name=name, given_ids=_endings(name))
+            places = self._whereabouts(scope, [*ids, *of_source, *of_id])
             wanted = [place for place in places if collections is None or place.collection in collections]
         if len(wanted) > 1 and number not in {place.document_id for place in wanted}:
             own = self._ever(scope, "given", condition=met(scope), document_ids=[place.document_id for place in wanted])
-            wanted = [place for place in wanted if place.document_id in own] if len(own) == 1 else wanted
-        if len(wanted) == 1:
-            return wanted[0].document_id
+            if len(own) == 1 or (own and _share_source(document, wanted)):
+                wanted = [place for place in wanted if place.document_id in own]
         if not wanted:
             raise NotFoundError(_nowhere(document, collections or (), places))
-        raise UsageError(_several(document, wanted))
+        return wanted
 
     def _whereabouts(self, scope: Scope, ids: Sequence[int]) -> list[_Place]:
         if not ids:
@@ -380,6 +411,23 @@ class _Place:
     document_id: int
     collection: str
     origin: str
+    source: str
+    id: str | None
+
+
+def _endings(name: str) -> list[str]:
+    """What of a name may be a given id: all of it, or what follows a source and ``#``."""
+    parts = name.split("#")
+    return ["#".join(parts[at:]) for at in range(min(len(parts), _MOST_SIGNS))]
+
+
+def _share_source(document: int | str, places: Sequence[_Place]) -> bool:
+    """Whether a name is the source that documents of a collection share, of which at most one has no id of its own."""
+    return (
+        all(place.source == document != place.id for place in places)
+        and sum(place.id is None for place in places) <= 1
+        and len({place.collection for place in places}) == 1
+    )
 
 
 def _nowhere(document: int | str, collections: Sequence[str], places: Sequence[_Place]) -> str:
@@ -397,10 +445,16 @@ def _nowhere(document: int | str, collections: Sequence[str], places: Sequence[_
 
 
 def _several(document: int | str, places: Sequence[_Place]) -> str:
+    if _share_source(document, places):
+        names = [str(place.document_id) if place.id is None else repr(place.id) for place in places[:_MOST_NAMES]]
+        more = f" and {len(places) - len(names):,} more" if len(places) > len(names) else ""
+        return f"{len(places):,} documents have the source {document!r}. Say which, by id: {', '.join(names)}{more}."
     collections = {place.collection for place in places}
     apart = len(collections) == len(places)
     told = ", ".join(
-        f"{place.document_id} in the collection {place.collection!r}" + ("" if apart else f" from {place.origin!r}")
+        f"{place.document_id} in the collection {place.collection!r}"
+        + ("" if apart else f" from {place.origin!r}")
+        + ("" if place.id is None else f", named {place.source + '#' + place.id!r}")
         for place in places
     )
     roots = told_apart({place.origin for place in places})

@@ -60,8 +60,7 @@ class ExportRepository:
                 messages = _messages(connection, scope, [row[-1] for row in page if row[-1] is not None])
             for row in page:
                 document = _document(row, chunks.get(row[1], []), owns=owns)
-                if row[-1] in messages:
-                    document["attached_to"] = messages[row[-1]]
+                document |= messages.get(row[-1], {})
                 try:
                     original = self._original(scope, row, max_original_bytes)
                 except NotFoundError:
@@ -87,12 +86,16 @@ class ExportRepository:
         return {"name": name, "mime_type": mime_type, "sha256": bytes(file_hash).hex(), "data": data}
 
 
-def _messages(connection: Connection, scope: Scope, document_ids: list[int]) -> dict[int, str]:
-    """The sources of messages, those that the scope's principal may know of."""
+def _messages(connection: Connection, scope: Scope, document_ids: list[int]) -> dict[int, dict[str, str]]:
+    """What tells of messages on what is attached to them, of those that the scope's principal may know of."""
     if not document_ids:
         return {}
     params = {"tenant_id": scope.tenant_id, "document_ids": document_ids, **access_params(scope)}
-    return dict(rows(connection, f"{_SQL['messages']} AND {may_find(scope)}", params))
+    found = rows(connection, f"{_SQL['messages']} AND {may_find(scope)}", params)
+    return {
+        number: {"attached_to": source, **({} if given_id is None else {"attached_to_id": given_id})}
+        for number, source, given_id in found
+    }
 
 
 def _chunks(
@@ -120,12 +123,13 @@ def _chunks(
 
 def _document(row: TupleRow, chunks: list[dict[str, Any]], *, owns: bool) -> dict[str, Any]:
     source, content, title, metadata, tags, department, language, mime_type, event_time, event_end = row[2:12]
-    headings, pages, *_, permissions, origin, expires_at, owner, twin, readers, _ = row[12:]
+    headings, pages, *_, permissions, origin, expires_at, owner, twin, readers, given_id, _ = row[12:]
     # Who stored it, and for whom the collection exists at all, is for the collection's owners to know.
     told = {"owner": owner, "twin": twin, "readers": [] if readers == [EVERYONE] else readers} if owns else {}
     return {
         **({} if origin == MANUAL_SOURCE else {"origin": origin}),
         "source": source,
+        **({} if given_id is None else {"id": given_id}),
         "content": content,
         "title": title,
         "metadata": metadata,

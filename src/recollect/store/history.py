@@ -55,13 +55,14 @@ class HistoryRepository:
         known = tuple(
             VersionRecord(**{**dict(zip(fields, row, strict=True)), "tags": tuple(row[-1])}) for row in versions
         )
-        document_id, source, collection = found[0]
+        document_id, source, collection, given_id = found[0]
         return DocumentHistory(
             document_id=document_id,
             source=source,
             collection=collection,
             department=known[-1].department,
             versions=known,
+            id=given_id,
         )
 
     def content(self, scope: Scope, document_id: int, version: int) -> str:

@@ -268,7 +268,8 @@ class SearchRepository:
                 version_id=row[12],
                 event_time=row[13],
                 has_namesake=row[14],
-                outline=_outline(row[16], row[17]) if outlined and row[15] else None,
+                id=row[15],
+                outline=_outline(row[17], row[18]) if outlined and row[16] else None,
             )
             for row in found
         }

@@ -161,6 +161,7 @@ class PassageRow:
     version_id: int
     event_time: datetime | None = None
     has_namesake: bool = False
+    id: str | None = None
     outline: Outline | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, LiteralString
@@ -29,6 +29,15 @@ from recollect.store.document_sessions import Room, hold_session, make_room, req
 from recollect.store.documents import Source
 from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.expiry import lower_next_expiry, store_lifetimes
+from recollect.store.identities import (
+    Identity,
+    among,
+    by_identity,
+    by_kind,
+    identity_of,
+    identity_params,
+    source_of,
+)
 from recollect.store.originals import keep_originals
 from recollect.store.prepared import PreparedDocument
 from recollect.store.rights import access_params, met, not_a_writer
@@ -50,6 +59,8 @@ class _Latest:
     file_hash: bytes | None
     expired: bool
     known_from: datetime
+    uri: str
+    given_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +71,13 @@ class _Locked:
         items: By number.
         messages: By the number of what is attached, the message that it hangs on.
         left: Current versions, by document, of what is not attached any more.
+        renamed: Those whose source is another than before.
     """
 
     items: Mapping[int, PreparedDocument]
     messages: Mapping[int, int]
     left: Mapping[int, int]
+    renamed: Set[int] = frozenset()
 
 
 class _ErasedMeanwhileError(Exception):
@@ -105,7 +118,7 @@ class DocumentWriter:
         A document whose current version has the same content and fingerprint is left alone (another process may
         have stored it meanwhile), unless ``force``. Otherwise the current version is closed and a new one begins.
         What is attached to a document is stored with it, and what was attached before and is not any more is closed.
-        The URIs of a batch must differ. What a principal does not meet of others stays beside it (`rights.met`).
+        The identities of a batch must differ. What a principal does not meet of others stays beside it (`rights.met`).
 
         Returns:
             What became of each document, in the order of ``batch``.
@@ -143,12 +156,13 @@ class DocumentWriter:
             room, writer = self._hold(connection, scope, collection)
             whole = [one for item in batch for one in (item, *item.attached)]
             ids = self._lock(connection, writer, collection, source, whole)
-            messages = {ids[_uri(one)]: ids[_uri(item)] for item in batch for one in item.attached}
-            tops = [ids[_uri(item)] for item in batch if not item.keeps_attached]
+            messages = {ids[identity_of(one)]: ids[identity_of(item)] for item in batch for one in item.attached}
+            tops = [ids[identity_of(item)] for item in batch if not item.keeps_attached]
             left = hang_locked(connection, scope, messages, tops)
-            locked = _Locked({ids[_uri(item)]: item for item in whole}, messages, left)
+            items = {ids[identity_of(item)]: item for item in whole}
+            locked = _Locked(items, messages, left, _rename(connection, scope, items))
             results = self._store(connection, writer, collection, locked, room=room, force=force)
-        return [results[ids[_uri(item)]] for item in batch]
+        return [results[ids[identity_of(item)]] for item in batch]
 
     def _store(
         self,
@@ -167,7 +181,8 @@ class DocumentWriter:
         originals: list[tuple[int, Original]] = []
         for document_id, item in locked.items.items():
             old = latest.get(document_id)
-            if old and _same(old, item) and not (force and not is_own_work(old.known_from)):
+            same = old is not None and _same(old, item) and document_id not in locked.renamed
+            if old and same and not (force and not is_own_work(old.known_from)):
                 self._restamp(connection, scope, collection, old, item)
                 originals += _originals({old.version_id: item})
                 written[document_id] = IngestResult(document_id, old.version, "unchanged", old.chunk_count)
@@ -230,6 +245,7 @@ class DocumentWriter:
             _require_version(document_id, old, if_version)
             if _same(old, item) and not (force and not is_own_work(old.known_from)):
                 return IngestResult(document_id, old.version, "unchanged", old.chunk_count)
+            item = replace(item, document=replace(item.document, source=old.uri, id=old.given_id))
             if read_alike:
                 document = replace(item.document, file_hash=old.file_hash)
                 item = replace(item, document=document, fingerprint=old.fingerprint)
@@ -262,8 +278,9 @@ class DocumentWriter:
         params: dict[str, Any] = {
             "tenant_id": scope.tenant_id,
             "document_id": document_id,
-            "uris": [_uri(one) for one in item.attached],
+            **identity_params(item.attached),
         }
+        named: LiteralString = f"{_SQL['below']} AND {among(item.attached)}"
         while True:
             with self._database.transaction(scope) as connection:
                 place = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
@@ -272,19 +289,19 @@ class DocumentWriter:
                     require_same_space(collection, space_id)
                 room = hold_session(connection, scope, collection) if held and held[0][1] else None
                 connection.execute(_SQL["ensure_below"], params)
-                below = [row[1] for row in rows(connection, _SQL["below"], params)]
+                below = list(by_identity(rows(connection, named, params)).values())
                 lock_documents(connection, scope, [document_id], beside=below)
                 found = rows(connection, _SQL["outermost"], params)
                 if not found:
                     raise NotFoundError(f"The document {document_id} was erased meanwhile.")
-                ids: dict[str, int] = dict(rows(connection, _SQL["below"], params))
+                ids = by_identity(rows(connection, named, params))
                 if len(ids) < len(item.attached):
                     continue  # erased between the statement that made it and the one that locked it
                 outer: int = found[0][0]
                 messages = dict.fromkeys(ids.values(), outer)
                 left = hang_locked(connection, scope, messages, [document_id] if outer == document_id else [])
-                items = {document_id: item} | {ids[_uri(one)]: one for one in item.attached}
-                locked = _Locked(items, messages, left)
+                items = {document_id: item} | {ids[identity_of(one)]: one for one in item.attached}
+                locked = _Locked(items, messages, left, _rename(connection, scope, items))
                 return self._store(connection, scope, collection, locked, room=room, force=force)[document_id]
 
     def close(self, scope: Scope, document_ids: Sequence[int], *, if_version: int | None = None) -> int:
@@ -349,23 +366,27 @@ class DocumentWriter:
         collection: Collection,
         source: Source,
         items: Sequence[PreparedDocument],
-    ) -> dict[str, int]:
-        params = {
+    ) -> dict[Identity, int]:
+        place = {
             "tenant_id": scope.tenant_id,
             "collection_id": collection.collection_id,
             "source_id": source.source_id,
-            "uris": [_uri(item) for item in items],
-            "owners": [item.owner for item in items],
-            "twins": [item.twin for item in items],
             **access_params(scope),
         }
+        params = place | identity_params(items)
         meant: LiteralString = _SQL["exactly"] if scope.principal is None else met(scope)
-        lock: LiteralString = f"{_SQL['lock_documents']} AND {meant} {_SQL['in_order']}"
-        connection.execute(_SQL["ensure_documents" if scope.principal is None else "ensure_own"], params)
-        ids: dict[str, int] = dict(rows(connection, lock, params))
+        lock: LiteralString = f"{_SQL['lock_documents']} AND {among(items)} AND {meant} {_SQL['in_order']}"
+        if scope.principal is None:
+            connection.execute(_SQL["ensure_documents"], params)
+        else:
+            for kind in by_kind(items):
+                same = _SQL["same_source" if kind[0].document.id is None else "same_given_id"]
+                own: LiteralString = f"{_SQL['ensure_own']} {same} {_SQL['ensure_own_end']}"
+                connection.execute(own, place | identity_params(kind))
+        ids = by_identity(rows(connection, lock, params))
         if scope.principal is not None:
             # Once more, with the snapshot of after the lock: what it waited for may have been a withdrawal.
-            ids = dict(rows(connection, lock, params))
+            ids = by_identity(rows(connection, lock, params))
         if len(ids) < len(items):
             # Begun anew rather than repeated here: locks taken out of order could block two writers for good.
             raise _ErasedMeanwhileError
@@ -469,10 +490,13 @@ def _cacheable(fresh: Sequence[tuple[PreparedDocument, int, int]]) -> dict[bytes
     }
 
 
-def _uri(item: PreparedDocument) -> str:
-    if item.document.source is None:
-        raise ValueError("A prepared document has a source.")
-    return item.document.source
+def _rename(connection: Connection, scope: Scope, items: Mapping[int, PreparedDocument]) -> Set[int]:
+    """Give locked documents with ids, and their versions, the sources that they have from now on; returns which."""
+    sources = {number: source_of(item) for number, item in items.items() if item.document.id is not None}
+    if not sources:
+        return frozenset()
+    params = {"tenant_id": scope.tenant_id, "document_ids": list(sources), "uris": list(sources.values())}
+    return {row[0] for row in rows(connection, _SQL["rename"], params)}
 
 
 def _require_version(document_id: int, latest: _Latest | None, wanted: int | None) -> None:

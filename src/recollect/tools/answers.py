@@ -72,6 +72,7 @@ def _cited(one: Citation) -> dict[str, Any]:
         "marker": one.marker,
         "document_id": one.document_id,
         "source": shortened(one.source),
+        "id": shortened(one.id),
         "collection": one.collection,
         "server": one.server,
         "section": shortened(one.section),

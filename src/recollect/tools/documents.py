@@ -303,6 +303,7 @@ def _place(passage: RetrievedContext) -> dict[str, Any]:
     told = {
         "document_id": passage.document_id,
         "source": shortened(passage.source),
+        "id": shortened(passage.id),
         "title": shortened(passage.title),
         "collection": passage.collection,
         "server": passage.server,
@@ -321,6 +322,7 @@ def _entry(one: DocumentEntry) -> dict[str, Any]:
     told = {
         "document_id": one.document_id,
         "source": shortened(one.source),
+        "id": shortened(one.id),
         "title": shortened(one.title),
         "collection": one.collection,
         "department": one.department,

@@ -12,6 +12,7 @@ ErrorKind = Literal[
 ]
 
 DocumentId = Annotated[int, Field(description="What the other tools take as document_id.")]
+GivenId = Annotated[str, Field(description="The id that the document was given, where its source is shared.")]
 Start = Annotated[int, Field(description="The first character, from 0, in the document's text.")]
 End = Annotated[int, Field(description="Just behind the last character.")]
 Section = Annotated[str | None, Field(description="The headings that it stands under, outermost first.")]
@@ -37,6 +38,7 @@ class Span(TypedDict):
 
     document_id: DocumentId
     source: Annotated[str, Field(description="Where the document came from: a path, a URL, or a name.")]
+    id: NotRequired[GivenId]
     title: NotRequired[str]
     collection: NotRequired[str]
     server: NotRequired[
@@ -135,6 +137,7 @@ class Listed(TypedDict):
 
     document_id: DocumentId
     source: str
+    id: NotRequired[GivenId]
     title: NotRequired[str]
     collection: str
     department: NotRequired[str]

@@ -201,6 +201,13 @@ def test_documents_are_stored_described_and_closed(served, client):
     receipt = work.documents.erase(["a.md"], reason="asked to")
     assert receipt.complete
     assert work.documents.delete([one.document_id for one in work.documents.each()]) == 2
+    for n in (1, 2):
+        work.ingest(Document(content=f"Turn {n} of the talk.", source="chat", id=f"turn-{n}"))
+    assert {(one.source, one.id) for one in work.retrieve("talk")} == {("chat", "turn-1"), ("chat", "turn-2")}
+    assert work.documents.get("turn-2").id == "turn-2"
+    with pytest.raises(UsageError, match="'turn-1', 'turn-2'"):
+        work.documents.get("chat")
+    assert work.documents.delete(["chat"]) == 2
     assert client.collections.delete("work") is None
     with pytest.raises(NotFoundError, match="work"):
         client.collections.get("work")

@@ -393,3 +393,22 @@ def test_collections_are_listed_page_by_page(client, rag, connect):
         rag.view(collections=name).grants.set_collection(readers=["user:ada"])
     bob = connect(rag.keys.create("bob", principal=Principal(user_id="bob"), scopes="read").secret)
     assert pages(bob, limit=1) == [["c0"], ["c6"]]
+
+
+def test_documents_with_ids_share_a_source(client):
+    first, second = (put(client, source="chat", id=f"turn-{n}", content=f"Turn {n} of the talk.") for n in (1, 2))
+    ids = [first["document_id"], second["document_id"]]
+    listed = client.get("/v1/collections/default/documents", params={"source": "chat"}).json()["documents"]
+    assert [(one["source"], one["id"]) for one in listed] == [("chat", "turn-1"), ("chat", "turn-2")]
+    found = client.post("/v1/search", json={"query": "talk", "source": ["chat"]}).json()["results"]
+    assert {(one["source"], one["id"]) for one in found} == {("chat", "turn-1"), ("chat", "turn-2")}
+    assert client.get("/v1/documents", params={"source": "turn-2"}).json()["document_id"] == ids[1]
+    refused = client.get("/v1/documents", params={"source": "chat"})
+    assert refused.status_code == 400 and "'turn-1', 'turn-2'" in refused.json()["detail"]
+    assert client.get("/v1/documents", params={"source": "chat", "several": True}).json()["document_ids"] == ids
+    moved = put(client, source="other", id="turn-1", content="Turn 1 of the talk.")
+    assert (moved["document_id"], moved["version"]) == (ids[0], 2)
+    assert client.get(f"/v1/documents/{ids[0]}").json()["source"] == "other"
+    assert "id" not in client.get(f"/v1/documents/{put(client)['document_id']}").json()
+    changed = client.post("/v1/grants", json={"change": "add", "who": ["role:hr"], "documents": ["chat"]})
+    assert [one["document_id"] for one in changed.json()["documents"]] == ids[1:]

@@ -54,14 +54,14 @@ class _OfDocuments(Calls):
 
     def _number(self, document: int | str) -> Steps[int]:
         self._at.require_present()
-        return document if isinstance(document, int) else (yield from self._looked_up(document))
+        return document if isinstance(document, int) else (yield from self._looked_up(document))[0]
 
-    def _looked_up(self, document: int | str) -> Steps[int]:
+    def _looked_up(self, document: int | str, *, several: bool = False) -> Steps[list[int]]:
         self._at.require_present()
-        query = {"source": document, **self._at.within}
+        query = {"source": document, "several": several or None, **self._at.within}
         return (
             yield from once(
-                Call(method="GET", path="/v1/documents", query=query, read=lambda told: int(told["document_id"]))
+                Call(method="GET", path="/v1/documents", query=query, read=lambda told: list(told["document_ids"]))
             )
         )
 
@@ -69,7 +69,8 @@ class _OfDocuments(Calls):
 class DocumentCalls(_OfDocuments):
     """Documents, their versions, and what becomes of them; see `recollect.View.documents`.
 
-    A document is named by its id, or by its source, which is looked up first. It is one of the view's collections.
+    A document is named by its number, or by its source or given id, which is looked up first. It is one of the view's
+    collections.
     Where the view names none, a source is one of the server's configured collection, and an id one of any.
     """
 
@@ -78,11 +79,14 @@ class DocumentCalls(_OfDocuments):
         number = yield from self._number(document)
         return (yield from once(self._on("GET", number, read=read_record)))
 
-    def resolve(self, documents: Sequence[int | str]) -> Steps[list[int]]:
-        """The ids of documents that are named by id or by source."""
+    def resolve(self, documents: Sequence[int | str], *, each_one: bool = False) -> Steps[list[int]]:
+        """The ids of documents that are named by number, by source or by given id.
+
+        A source that documents with ids share means all of them; with ``each_one`` it is refused.
+        """
         found: list[int] = []
         for one in documents:
-            found.append((yield from self._looked_up(one)))  # noqa: PERF401 - a comprehension cannot yield
+            found += yield from self._looked_up(one, several=not each_one)
         return found
 
     def duplicates(self, document: int | str) -> Steps[Duplicates]:
@@ -162,8 +166,9 @@ class DocumentCalls(_OfDocuments):
         """Close documents, one after the other; returns how many. Their history stays."""
         numbers = dict[int, None]()
         for one in documents:
-            numbers[(yield from self._number(one))] = None
-        if if_version is not None and len(documents) != 1:
+            several = [one] if isinstance(one, int) else (yield from self._looked_up(one, several=True))
+            numbers |= dict.fromkeys(several)
+        if if_version is not None and len(numbers) != 1:
             raise UsageError("if_version is of one document.")
         for number in numbers:
             yield self._on("DELETE", number, headers=_at_version(if_version), read=nothing)

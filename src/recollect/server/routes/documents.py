@@ -105,14 +105,19 @@ def add_url(name: Name, body: UrlBody, caller: Writer, response: Response) -> Jo
 @router.get("/documents", summary="Find a document by its source")
 def named(
     caller: Reader,
-    source: Annotated[Text, Query(min_length=1, max_length=10_000, description="Its source, or its id.")],
+    source: Annotated[
+        Text, Query(min_length=1, max_length=10_000, description="Its source, the id that it was given, or its number.")
+    ],
     collection: Annotated[
         tuple[Name, ...], Query(description="The collections; * means all; left out: the configured one.")
     ] = (),
+    several: Annotated[
+        bool, Query(description="Reply with every document of a source that documents with ids share, not with a 400.")
+    ] = False,
 ) -> DocumentIdJson:
     """One that may be read. A closed one has its name still, where no other has it."""
-    (document_id,) = caller.view(collections=collection or None).documents.resolve([source])
-    return {"document_id": document_id}
+    found = caller.view(collections=collection or None).documents.resolve([source], each_one=not several)
+    return {"document_id": found[0], "document_ids": found}
 
 
 @router.get("/documents/{document_id}", summary="Show a document", response_model=DocumentJson, responses=_NOT_MODIFIED)

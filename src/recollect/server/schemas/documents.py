@@ -27,10 +27,14 @@ class DocumentBody(Body):
 
     content: Text = Field(max_length=_MAX_CHARACTERS, description="What is cut, searched and quoted.")
     source: Name | None = Field(
-        None, description="Unique within the collection; left out: the text's hash, so that one text is stored once."
+        None,
+        description="Where it came from. Without an `id` it identifies the document within the collection. Left out: "
+        "the id, or the text's hash, so that one text is stored once.",
     )
     id: Name | None = Field(
-        None, description="Tells it apart from others of the same source, which then replace it no longer."
+        None,
+        description="Identifies the document within the collection, whatever its source is: several may share a "
+        "source, such as the turns of a chat.",
     )
     title: Text | None = Field(None, max_length=10_000)
     metadata: dict[str, Any] = Field(default_factory=dict)

@@ -35,7 +35,7 @@ _OUTSIDE: tuple[LiteralString, ...] = (
     _SQL["add_states"] + " " + _FOUND["stateless_collections"],
     _SQL["add_access_lists"] + " " + _FOUND["missing_access_lists"],
     _SQL["touch_collections"],
-    "SELECT " + _FOUND["orphaned_documents"] + " ORDER BY d.uri, d.document_id FOR UPDATE",
+    "SELECT " + _FOUND["orphaned_documents"] + " ORDER BY coalesce(d.given_id, d.uri), d.document_id FOR UPDATE",
     "DELETE " + _FOUND["orphaned_documents"],
     "DELETE " + _FOUND["wrong_cached_embeddings"],
     "SELECT " + _FOUND["unowned_texts"] + " ORDER BY t.text_hash FOR UPDATE",
@@ -47,6 +47,7 @@ _OUTSIDE: tuple[LiteralString, ...] = (
 _COPYING: tuple[LiteralString, ...] = (
     _SQL["copy_close_overlapping"],
     _SQL["copy_to_versions"].replace("WRONG", _FOUND["other_readers"]),
+    _SQL["copy_given_ids"],
     _SQL["copy_to_acronyms"],
     _SQL["copy_to_vectors"],
     _SQL["copy_to_lexical"],

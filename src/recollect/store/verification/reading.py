@@ -53,8 +53,9 @@ _OUTSIDE: tuple[_Rows, ...] = (
 _VECTORS = ("missing_vectors", "wrong_vectors", "stale_vector_copies")
 _TERMS = ("missing_lexical_rows", "stale_lexical_copies", "missing_token_vectors")
 _ELSEWHERE = {"stray_vectors": _SQL["stray_vectors"], "stale_vector_copies": _SQL["stale_copies_elsewhere"]}
+_OTHER_COPIES: LiteralString = _SQL["other_readers"] + " OR " + _SQL["other_given_ids"]
 _INSIDE: tuple[_Rows, ...] = (
-    ("version", _SQL["versions_with_documents"], {"version_copies": _SQL["other_readers"]}),
+    ("version", _SQL["versions_with_documents"], {"version_copies": _OTHER_COPIES}),
     ("version", _SQL["wrong_acronym_copies"], {"version_copies": "true"}),
     ("version", _SQL["overlapping_versions"], {"overlapping_versions": "true"}),
     ("chunk", _SQL["chunks_with_rows"], {name: _SQL[name] for name in _VECTORS + _TERMS}),

@@ -21,8 +21,8 @@ CHECKS = {
     "texts": "texts that no version has",
     "fact_vectors": "facts whose vector is not of their conversation's model: until a repair they are found by words",
     "orphaned_indexes": "vector indexes of no collection",
-    "version_copies": "versions with another access list than their document's, acronyms in another collection than "
-    "their version",
+    "version_copies": "versions with another access list or id than their document's, acronyms in another collection "
+    "than their version",
     "overlapping_versions": "versions that were not closed when the next one began",
     "missing_contents": "versions without their text",
     "content_hashes": "versions whose text does not have its hash",

@@ -1,6 +1,6 @@
 -- listed: documents of collections, by id; the conditions and listed_order follow
 SELECT d.document_id, d.uri, v.title, c.name, v.version_id, v.department, v.tags, octet_length(x.content), v.known_from,
-       v.event_from, v.mime_type
+       v.event_from, v.mime_type, d.given_id
 FROM documents d
 JOIN document_versions v USING (tenant_id, document_id)
 JOIN document_contents t USING (tenant_id, version_id)

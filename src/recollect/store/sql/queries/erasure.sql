@@ -22,7 +22,7 @@ ORDER BY e.episode_id LIMIT %(limit)s
 
 -- names: what the versions are called and filed under
 SELECT DISTINCT n.name FROM document_versions v CROSS JOIN LATERAL (
-    SELECT v.title AS name UNION SELECT v.uri UNION SELECT unnest(v.tags)
+    SELECT v.title AS name UNION SELECT v.uri UNION SELECT v.given_id UNION SELECT unnest(v.tags)
     UNION SELECT m #>> '{}' FROM jsonb_path_query(v.metadata, 'lax $.** ? (@.type() == "string")') m
     UNION SELECT unnest(c.section) FROM chunks c WHERE c.tenant_id = v.tenant_id AND c.version_id = v.version_id) n
 WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s)
@@ -100,12 +100,16 @@ DELETE FROM embedding_cache e USING (
     ORDER BY k.content_hash, k.model FOR UPDATE) AS found
 WHERE e.tenant_id = %(tenant_id)s AND e.model = found.model AND e.content_hash = found.content_hash
 
--- erase_saved_cases: test cases that quote them, or name a source that no other document has
+-- erase_saved_cases: test cases that quote them, or name a source or an id that no other document has
 WITH gone AS (
     SELECT DISTINCT v.uri FROM document_versions v
     WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s)
       AND NOT EXISTS (SELECT FROM document_versions o
-                      WHERE o.tenant_id = v.tenant_id AND o.uri = v.uri AND o.document_id <> ALL (%(document_ids)s)))
+                      WHERE o.tenant_id = v.tenant_id AND o.uri = v.uri AND o.document_id <> ALL (%(document_ids)s))
+    UNION SELECT d.given_id FROM documents d
+    WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)
+      AND NOT EXISTS (SELECT FROM documents o WHERE o.tenant_id = d.tenant_id AND o.given_id = d.given_id
+                        AND o.document_id <> ALL (%(document_ids)s)))
 DELETE FROM saved_cases s WHERE s.tenant_id = %(tenant_id)s AND EXISTS (
     SELECT FROM (SELECT s.name UNION ALL
                  SELECT t #>> '{}' FROM jsonb_path_query(s.definition, 'lax $.** ? (@.type() == "string")') t) AS one (told)

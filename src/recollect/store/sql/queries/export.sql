@@ -5,7 +5,7 @@ SELECT v.document_id, v.version_id, v.uri, x.content, v.title, v.metadata, v.tag
        v.mime_type, v.event_from, v.event_to, t.headings, t.pages, r.name, r.mime_type, o.byte_count, o.file_hash,
        CASE WHEN a.access_id = 0 AND a.grants = '{*}' AND a.denials = '{}' THEN NULL
             ELSE coalesce(nullif(a.grants, '{}'), '{!*}') || ARRAY(SELECT '!' || unnest(a.denials)) END,
-       coalesce(k.location, s.name), nullif(v.expires_at, 'infinity'), d.owner, abs(d.twin), c.readers, d.attached_to
+       coalesce(k.location, s.name), nullif(v.expires_at, 'infinity'), d.owner, abs(d.twin), c.readers, d.given_id, d.attached_to
 FROM document_versions v JOIN document_contents t USING (tenant_id, version_id)
 JOIN texts x USING (tenant_id, text_hash)
 JOIN documents d ON d.tenant_id = v.tenant_id AND d.document_id = v.document_id
@@ -19,7 +19,7 @@ WHERE v.tenant_id = %(tenant_id)s AND v.collection_id = %(collection_id)s AND v.
   AND v.known_to = 'infinity' AND v.expires_at > now()
 
 -- messages: what documents hang on, by number
-SELECT d.document_id, d.uri FROM documents d
+SELECT d.document_id, d.uri, d.given_id FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)
 
 -- stands: whether a version is there still

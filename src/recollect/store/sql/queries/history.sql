@@ -1,5 +1,5 @@
 -- document: whose versions these are
-SELECT d.document_id, d.uri, c.name FROM documents d JOIN collections c USING (tenant_id, collection_id)
+SELECT d.document_id, d.uri, c.name, d.given_id FROM documents d JOIN collections c USING (tenant_id, collection_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
 
 -- versions: every version of a document, oldest first
@@ -52,10 +52,10 @@ ORDER BY d.document_id, v.version
 -- so that neither old grants come back nor the next ingest of an unchanged file undoes it
 INSERT INTO document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department,
     language, mime_type, metadata, tags, access_id, chunk_count, content_hash, file_hash, fingerprint, event_from,
-    event_to, known_from, analysed_as)
+    event_to, known_from, analysed_as, given_id)
 SELECT o.tenant_id, %(version_id)s, o.document_id, o.collection_id, n.version + 1, n.uri, o.title, n.department,
     o.language, o.mime_type, o.metadata, n.tags, %(access_id)s, o.chunk_count, o.content_hash, n.file_hash,
-    n.fingerprint, o.event_from, o.event_to, %(now)s, o.analysed_as
+    n.fingerprint, o.event_from, o.event_to, %(now)s, o.analysed_as, n.given_id
 FROM document_versions o JOIN document_versions n ON n.tenant_id = o.tenant_id AND n.version_id = %(latest_id)s
 WHERE o.tenant_id = %(tenant_id)s AND o.version_id = %(old_id)s
 

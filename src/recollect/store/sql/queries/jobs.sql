@@ -11,7 +11,7 @@ SELECT DISTINCT %(tenant_id)s, %(collection_id)s, s.source_id, n.document, coale
 FROM unnest(%(sources)s::text[], %(documents)s::text[]) AS n (source, document)
 JOIN sources s ON s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.name = n.source
 WHERE n.document IS NOT NULL ORDER BY s.source_id, n.document
-ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
+ON CONFLICT DO NOTHING
 
 -- add: jobs, in the order that they are given in
 INSERT INTO jobs (tenant_id, kind, collection, session, source, document, document_id, principal, asked_by, arguments,
@@ -19,7 +19,7 @@ INSERT INTO jobs (tenant_id, kind, collection, session, source, document, docume
 SELECT %(tenant_id)s, n.kind, %(collection)s, %(session)s, n.source, n.document,
        (SELECT max(d.document_id) FROM sources s
         JOIN documents d ON d.tenant_id = s.tenant_id AND d.source_id = s.source_id AND d.uri = n.document
-         AND d.owner = coalesce(%(asked_by)s, '')
+         AND d.given_id IS NULL AND d.owner = coalesce(%(asked_by)s, '')
         WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s AND s.name = n.source),
        %(principal)s, %(asked_by)s, n.arguments, n.withheld, n.stages, n.queue, n.lock, n.priority, n.max_attempts
 FROM unnest(%(kinds)s::text[], %(sources)s::text[], %(documents)s::text[], %(arguments)s::jsonb[], %(withheld)s::jsonb[],
@@ -54,7 +54,7 @@ SELECT d.document_id, d.uri, d.uri, c.name, 0, NULL, '', NULL,
        CASE WHEN j.arguments ?| '{chunk_tokens,overlap_tokens}' THEN jsonb_build_object('chunking', jsonb_strip_nulls(
            jsonb_build_object('chunk_tokens', j.arguments -> 'chunk_tokens', 'overlap_tokens', j.arguments -> 'overlap_tokens')))
        ELSE '{}' END, '{}'::text[], 0, '', j.created_at, NULL, s.name,
-       NULL, CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END, j.error, s.type
+       NULL, CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END, j.error, s.type, d.given_id
 FROM jobs j
 JOIN documents d ON d.tenant_id = j.tenant_id AND d.document_id = j.document_id
 JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id

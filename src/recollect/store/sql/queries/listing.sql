@@ -37,7 +37,7 @@ WHERE tenant_id = %(tenant_id)s AND name = %(origin)s AND collection_id = ANY (%
 ) v), page AS (SELECT * FROM found WHERE place <= %(shown)s)
 SELECT d.document_id, d.uri, v.title, c.name, v.version, v.department, v.mime_type, v.language, v.metadata, v.tags,
        v.chunk_count, encode(v.content_hash, 'hex'), v.known_from, v.event_from, s.name, NULL, v.status, v.error, s.type,
-       nullif(v.expires_at, 'infinity'), a.grants, a.denials, d.access_id = 0 OR coalesce(a.by_default, true),
+       d.given_id, nullif(v.expires_at, 'infinity'), a.grants, a.denials, d.access_id = 0 OR coalesce(a.by_default, true),
        (SELECT count(*) FROM found)
 FROM page p JOIN document_versions v USING (tenant_id, version_id)
 JOIN documents d ON d.tenant_id = p.tenant_id AND d.document_id = p.document_id
@@ -48,7 +48,7 @@ WHERE v.known_to = 'infinity'
 
 -- unstored: documents whose latest job has not stored them, and that have no current version; few, whatever was stored
 SELECT d.document_id, d.uri, d.uri, c.name, 0, NULL, '', NULL, '{}'::jsonb, '{}'::text[], 0, '', j.created_at, NULL, s.name,
-       NULL, CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END, j.error, s.type, j.job_id
+       NULL, CASE WHEN j.status IN ('pending', 'running') THEN 'pending' ELSE 'error' END, j.error, s.type, d.given_id, j.job_id
 FROM jobs j
 JOIN documents d ON d.tenant_id = j.tenant_id AND d.document_id = j.document_id
 JOIN collections c ON c.tenant_id = d.tenant_id AND c.collection_id = d.collection_id

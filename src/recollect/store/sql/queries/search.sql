@@ -71,8 +71,10 @@ SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page,
                   FROM document_contents t JOIN texts x USING (tenant_id, text_hash)
                   WHERE t.tenant_id = c.tenant_id AND t.version_id = c.version_id) END,
        v.metadata || c.metadata, v.department, v.tags, c.version_id, v.event_from,
-       EXISTS (SELECT FROM documents o WHERE o.tenant_id = v.tenant_id AND o.collection_id = v.collection_id AND o.uri = v.uri
-                 AND o.document_id <> v.document_id)
+       v.given_id IS NULL
+       AND EXISTS (SELECT FROM documents o WHERE o.tenant_id = v.tenant_id AND o.collection_id = v.collection_id AND o.uri = v.uri
+                     AND o.document_id <> v.document_id),
+       v.given_id
 -- The chunks first, whatever the planner believes: before a store is analysed it would begin with every version.
 FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
 JOIN document_versions v USING (tenant_id, version_id)
@@ -100,8 +102,10 @@ SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page, w.start_off
             ELSE (SELECT substr(x.content, w.start_offset + 1, w.end_offset - w.start_offset)
                   FROM texts x WHERE x.tenant_id = t.tenant_id AND x.text_hash = t.text_hash) END,
        v.metadata || c.metadata, v.department, v.tags, c.version_id, v.event_from,
-       EXISTS (SELECT FROM documents o WHERE o.tenant_id = v.tenant_id AND o.collection_id = v.collection_id AND o.uri = v.uri
-                 AND o.document_id <> v.document_id),
+       v.given_id IS NULL
+       AND EXISTS (SELECT FROM documents o WHERE o.tenant_id = v.tenant_id AND o.collection_id = v.collection_id AND o.uri = v.uri
+                     AND o.document_id <> v.document_id),
+       v.given_id,
        t.version_id IS NOT NULL, h.marks, p.marks
 FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
 JOIN document_versions v USING (tenant_id, version_id)

@@ -46,7 +46,7 @@ WHERE tenant_id = %(tenant_id)s AND space_id = %(space_id)s AND status <> 'dropp
 -- hold_documents: nobody changes them, or who may read them, until the end of the transaction; in the order of writers
 SELECT d.document_id FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s)
-ORDER BY d.uri, d.document_id FOR SHARE
+ORDER BY coalesce(d.given_id, d.uri), d.document_id FOR SHARE
 
 -- add_vectors: of chunks that are there still, and say what was embedded, with what their version says
 INSERT INTO chunk_vectors (tenant_id, chunk_id, space_id, version_id, known_from, known_to, access_id, embedding)

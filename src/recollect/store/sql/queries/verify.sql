@@ -68,6 +68,9 @@ CASE WHEN v.known_to = 'infinity' THEN v.access_id <> d.access_id ELSE NOT EXIST
     SELECT FROM access_lists p WHERE p.tenant_id = v.tenant_id AND p.collection_id = v.collection_id
       AND p.access_id = v.access_id AND p.beneath = d.access_id) END
 
+-- other_given_ids: a version is not said to have the id that its document was given
+v.given_id IS DISTINCT FROM d.given_id
+
 -- overlapping_versions: versions that were not closed when the next one began; a document has one current at most
 FROM (
     SELECT tenant_id, document_id, version_id, known_from, known_to,

@@ -59,6 +59,11 @@ UPDATE document_versions v SET access_id = coalesce(w.known, l.access_id)
 FROM wrong w LEFT JOIN lost l ON l.collection_id = w.collection_id AND l.beneath = w.own
 WHERE v.tenant_id = %(tenant_id)s AND v.version_id = w.version_id
 
+-- copy_given_ids: versions have the ids that their documents were given
+UPDATE document_versions v SET given_id = d.given_id FROM documents d
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
+AND d.tenant_id = v.tenant_id AND d.document_id = v.document_id AND v.given_id IS DISTINCT FROM d.given_id
+
 -- copy_to_acronyms: acronyms are where their version is
 UPDATE version_acronyms a SET collection_id = v.collection_id FROM document_versions v
 WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)

@@ -1,9 +1,9 @@
--- named: documents that a name means by its words: an id, or a source
+-- named: documents that a name means by its words: a number, a source, or a given id
 SELECT d.document_id, c.name, d.collection_id = %(collection_id)s,
        EXISTS (SELECT FROM document_versions v
                WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id AND v.known_to = 'infinity')
 FROM documents d JOIN collections c USING (tenant_id, collection_id)
-WHERE d.tenant_id = %(tenant_id)s AND (d.document_id = %(document_id)s OR d.uri = %(name)s)
+WHERE d.tenant_id = %(tenant_id)s AND (d.document_id = %(document_id)s OR d.uri = %(name)s OR d.given_id = %(name)s)
 
 -- alike: documents that a name may mean: a title, the end of a source, or a path that ends with a source
 SELECT d.document_id, c.name, d.collection_id = %(collection_id)s, v.known_to = 'infinity'

@@ -22,38 +22,63 @@ WHERE tenant_id = %(tenant_id)s AND collection_id IN (
     WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s))
 ORDER BY collection_id FOR KEY SHARE
 
--- ensure_documents: identities of the URIs; in order, so that two batches cannot lock each other out
-INSERT INTO documents (tenant_id, collection_id, source_id, uri, owner, twin)
-SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri, u.owner, u.twin
-FROM unnest(%(uris)s::text[], %(owners)s::text[], %(twins)s::bigint[]) AS u (uri, owner, twin) ORDER BY u.uri
-ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
+-- ensure_documents: identities of given ids, and of the URIs of what has none; in order, so that two batches cannot lock each
+-- other out
+INSERT INTO documents (tenant_id, collection_id, source_id, uri, given_id, owner, twin)
+SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri, u.given_id, u.owner, u.twin
+FROM unnest(%(uris)s::text[], %(given_ids)s::text[], %(owners)s::text[], %(twins)s::bigint[])
+    AS u (uri, given_id, owner, twin)
+ORDER BY u.given_id NULLS FIRST, u.uri
+ON CONFLICT DO NOTHING
 
 -- ensure_own: the same of a writer's own documents; one that they may no longer read stays, and another comes beside it
-INSERT INTO documents (tenant_id, collection_id, source_id, uri, owner, twin)
-SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri, %(user)s, coalesce(max(d.document_id), 0)
-FROM unnest(%(uris)s::text[]) AS u (uri)
-LEFT JOIN documents d ON d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = u.uri
-    AND d.owner = %(user)s
+INSERT INTO documents (tenant_id, collection_id, source_id, uri, given_id, owner, twin)
+SELECT %(tenant_id)s, %(collection_id)s, %(source_id)s, u.uri, u.given_id, %(user)s, coalesce(max(d.document_id), 0)
+FROM unnest(%(uris)s::text[], %(given_ids)s::text[]) AS u (uri, given_id)
+LEFT JOIN documents d ON d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.owner = %(user)s AND
+
+-- ensure_own_end: the end of ensure_own, behind same_source or same_given_id
 LEFT JOIN access_lists l ON l.tenant_id = d.tenant_id AND l.collection_id = d.collection_id AND l.access_id = d.access_id
-GROUP BY u.uri
+GROUP BY u.uri, u.given_id
 HAVING NOT coalesce(bool_or(granted(l.grants, %(reads)s::text[]) AND NOT l.denials && %(tokens)s::text[]), false)
-ORDER BY u.uri
-ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
+ORDER BY u.given_id NULLS FIRST, u.uri
+ON CONFLICT DO NOTHING
 
 -- lock_documents: one writer a document at a time; of several that they have under a name, the latest is meant
-SELECT d.uri, d.document_id FROM documents d
-WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s AND d.uri = ANY (%(uris)s)
+SELECT coalesce(d.given_id, d.uri), d.given_id IS NOT NULL, d.document_id FROM documents d
+WHERE d.tenant_id = %(tenant_id)s AND d.source_id = %(source_id)s
+
+-- same_source: whether a document without a given id has the source of another one
+d.uri = u.uri AND d.given_id IS NULL
+
+-- same_given_id: whether a document has another one's given id
+d.given_id = u.given_id
+
+-- among_sources: whether a document `d` has one of these sources and no given id
+d.uri = ANY (%(uris)s::text[]) AND d.given_id IS NULL
+
+-- among_given_ids: whether a document `d` has one of these given ids
+d.given_id = ANY (%(given_ids)s::text[])
 
 -- exactly: those and no others of that name
-(d.uri, d.owner, d.twin) IN (SELECT * FROM unnest(%(uris)s::text[], %(owners)s::text[], %(twins)s::bigint[]))
+(coalesce(d.given_id, d.uri), d.given_id IS NOT NULL, d.owner, d.twin) IN (
+    SELECT coalesce(u.given_id, u.uri), u.given_id IS NOT NULL, u.owner, u.twin
+    FROM unnest(%(uris)s::text[], %(given_ids)s::text[], %(owners)s::text[], %(twins)s::bigint[])
+        AS u (uri, given_id, owner, twin))
+
+-- rename: locked documents with given ids are shown with the sources that they have from now on, and so are their versions
+UPDATE documents d SET uri = n.uri
+FROM unnest(%(document_ids)s::bigint[], %(uris)s::text[]) AS n (document_id, uri)
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = n.document_id AND d.given_id IS NOT NULL AND d.uri <> n.uri
+RETURNING d.document_id
 
 -- in_order: the end of lock_documents
-ORDER BY d.uri, d.document_id FOR UPDATE OF d
+ORDER BY coalesce(d.given_id, d.uri), d.document_id FOR UPDATE OF d
 
 -- lock_documents_by_id: one writer a document at a time
 SELECT document_id FROM documents
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
-ORDER BY uri, document_id FOR UPDATE
+ORDER BY coalesce(given_id, uri), document_id FOR UPDATE
 
 -- attached: what is attached to documents, by number
 SELECT document_id FROM documents
@@ -70,17 +95,17 @@ FROM unnest(%(document_ids)s::bigint[], %(messages)s::bigint[]) AS p (document_i
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = p.document_id AND d.attached_to IS DISTINCT FROM p.attached_to
 
 -- ensure_below: identities of what is attached to a document, beside it and its owner's
-INSERT INTO documents (tenant_id, collection_id, source_id, uri, owner, twin)
-SELECT d.tenant_id, d.collection_id, d.source_id, u.uri, d.owner, d.twin
-FROM documents d, unnest(%(uris)s::text[]) AS u (uri)
+INSERT INTO documents (tenant_id, collection_id, source_id, uri, given_id, owner, twin)
+SELECT d.tenant_id, d.collection_id, d.source_id, u.uri, u.given_id, d.owner, d.twin
+FROM documents d, unnest(%(uris)s::text[], %(given_ids)s::text[]) AS u (uri, given_id)
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s
-ORDER BY u.uri
-ON CONFLICT (tenant_id, source_id, uri, owner, twin) DO NOTHING
+ORDER BY u.given_id NULLS FIRST, u.uri
+ON CONFLICT DO NOTHING
 
--- below: those identities
-SELECT o.uri, o.document_id FROM documents d
-JOIN documents o USING (tenant_id, source_id, owner, twin)
-WHERE d.tenant_id = %(tenant_id)s AND d.document_id = %(document_id)s AND o.uri = ANY (%(uris)s)
+-- below: those identities, of which the condition follows
+SELECT coalesce(d.given_id, d.uri), d.given_id IS NOT NULL, d.document_id FROM documents m
+JOIN documents d USING (tenant_id, source_id, owner, twin)
+WHERE m.tenant_id = %(tenant_id)s AND m.document_id = %(document_id)s
 
 -- outermost: what is attached to a document hangs on the document, or on what that hangs on itself
 SELECT coalesce(attached_to, document_id) FROM documents
@@ -94,9 +119,9 @@ SELECT EXISTS (
 -- messages: what documents may hang on, their owner's: of several of a name their twin, or the latest; if it hangs on another
 -- itself, that one
 SELECT DISTINCT ON (a.document_id) a.document_id, coalesce(d.attached_to, d.document_id)
-FROM unnest(%(document_ids)s::bigint[], %(uris)s::text[]) AS p (document_id, uri)
-JOIN documents a ON a.tenant_id = %(tenant_id)s AND a.document_id = p.document_id
-JOIN documents d ON d.tenant_id = a.tenant_id AND d.source_id = a.source_id AND d.uri = p.uri AND d.owner = a.owner
+FROM unnest(%(document_ids)s::bigint[], %(uris)s::text[], %(given_ids)s::text[]) AS u (document_id, uri, given_id)
+JOIN documents a ON a.tenant_id = %(tenant_id)s AND a.document_id = u.document_id
+JOIN documents d ON d.tenant_id = a.tenant_id AND d.source_id = a.source_id AND d.owner = a.owner
 WHERE d.tenant_id = %(tenant_id)s
 
 -- latest_first: the end of messages
@@ -115,7 +140,7 @@ WHERE d.tenant_id = %(tenant_id)s AND p.document_id IN (d.document_id, d.attache
 
 -- latest_versions: the newest version of each document, and whether it is current
 SELECT DISTINCT ON (document_id) document_id, version_id, version, known_to = 'infinity', content_hash, fingerprint,
-       chunk_count, file_hash, expires_at <= clock_timestamp(), known_from
+       chunk_count, file_hash, expires_at <= clock_timestamp(), known_from, uri, given_id
 FROM document_versions
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s)
 ORDER BY document_id, version DESC
@@ -169,7 +194,7 @@ WHERE v.tenant_id = %(tenant_id)s AND v.version_id = ANY (%(version_ids)s) AND x
 -- copy_versions: one row a version
 COPY document_versions (tenant_id, version_id, document_id, collection_id, version, uri, title, department, language,
     mime_type, metadata, tags, chunk_count, content_hash, file_hash, fingerprint, event_from, event_to, known_from,
-    access_id, analysed_as)
+    access_id, analysed_as, given_id)
 FROM STDIN (FORMAT BINARY)
 
 -- copy_texts: one row a text
