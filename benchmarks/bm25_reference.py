@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from harness import store_folder
 
-from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect import RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.chunking.registry import make_chunker
 from recollect.evaluation.datasets import load_beir
 from recollect.ingest.context import searchable_text
@@ -74,15 +74,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     dataset = load_beir(arguments.data)
-    documents = [
-        Document(
-            content=f"{document.title}\n\n{document.text}".strip(),
-            source=document.document_id,
-            title=document.title.strip() or None,
-        )
-        for document in dataset.documents()
-    ]
-    documents = [document for document in documents if document.content]
+    documents = list(dataset.documents())
     analyzer = Analyzer("en")
     options = RetrievalOptions(mode="lexical", top_k=arguments.depth)
     differing: list[str] = []
@@ -100,14 +92,14 @@ def main() -> None:
                     places[document.source or "", chunk.start_offset] = len(texts)
                     texts.append(analyzer.terms(searchable_text(complete, chunk)))
             reference = ReferenceBM25(texts)
-            for query in dataset.queries:
+            for query in dataset.questions:
                 reply = pipeline.search(query.text, options)
                 found = [places[result.source, result.start_offset] for result in reply.results]
                 if not same_ranking(found, reference.scores(analyzer.query_terms(query.text)), arguments.depth):
-                    differing.append(query.query_id)
-    agreeing = len(dataset.queries) - len(differing)
-    print(f"{len(texts)} chunks, {len(dataset.queries)} queries, top {arguments.depth}")
-    print(f"equal rankings: {agreeing} ({agreeing / len(dataset.queries):.1%})")
+                    differing.append(query.question_id)
+    agreeing = len(dataset.questions) - len(differing)
+    print(f"{len(texts)} chunks, {len(dataset.questions)} queries, top {arguments.depth}")
+    print(f"equal rankings: {agreeing} ({agreeing / len(dataset.questions):.1%})")
     if differing:
         print("differing queries:", ", ".join(differing[:20]))
 

@@ -24,7 +24,7 @@ from harness import SHARED, Clock, machine, percentile, say, server_version, tab
 
 from recollect import RAGConfig, RAGPipeline, RecallOptions, Turn
 from recollect.context.strategies import STRATEGIES
-from recollect.evaluation.memory_files import load_memory
+from recollect.evaluation.datasets import load_memory
 
 CONVERSATIONS = SHARED / "conversations" / "locomo-dev.json"
 USER = "ada"
@@ -60,10 +60,10 @@ def sessions(count: int) -> Iterator[tuple[str, list[Turn]]]:
                     if round_:
                         text = _LONG_WORD.sub(lambda match: _other(match.group(), random_, letters), text)
                     if text.strip():
-                        turns.append(Turn(content=text, role=turn.speaker, at=one.at))
+                        turns.append(Turn(content=text, role=turn.speaker, at=one.date))
                 turns = turns[: count - made]
                 made += len(turns)
-                yield f"{round_}/{conversation.conversation_id}/{one.session_id}", turns
+                yield f"{round_}/{conversation.id}/{one.id}", turns
                 if made >= count:
                     return
 
@@ -76,7 +76,12 @@ def _other(word: str, random_: random.Random, letters: tuple[str, str]) -> str:
 
 def questions() -> list[str]:
     """Of documents and of conversations in turn, none twice."""
-    conversations = [question.text for one in load_memory(CONVERSATIONS).conversations for question in one.questions]
+    conversations = [
+        question.question
+        for one in load_memory(CONVERSATIONS).conversations
+        for question in one.questions
+        if question.evidence
+    ]
     pairs = zip(synthetic.questions(), conversations, strict=False)
     return list(dict.fromkeys(text for pair in pairs for text in pair))
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from harness import SHARED, machine, model_cache, say, store_folder, table, versions
 
-from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect import RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding._tokens import TextTokenizer
 from recollect.embedding.models import MULTILINGUAL_MODEL, ModelCache
-from recollect.evaluation.datasets import BeirDataset, load_beir
+from recollect.evaluation.datasets import DataSet, load_beir
 from recollect.evaluation.metrics import ranking_metrics
 
 LANGUAGES = ("en", "de", "tr", "ar", "zh")
@@ -60,20 +60,20 @@ def main() -> None:
     print(table(("question", "text", "questions", *arguments.modes), rows))
 
 
-def ask(sets: dict[str, BeirDataset], text: str, languages: list[str], *, model: str, every: int, modes: list[str]):
+def ask(sets: dict[str, DataSet], text: str, languages: list[str], *, model: str, every: int, modes: list[str]):
     """A row for each language that the texts of one are asked in."""
     with store_folder() as data:
         config = RAGConfig.load(storage={"data_dir": Path(data)}, embedding={"model": model})
         with RAGPipeline(config) as rag:
-            rag.ingest(Document(content=one.text, source=one.document_id) for one in sets[text].documents())
+            rag.ingest(sets[text].documents())
             for asked in languages:
-                queries = sets[asked].queries[::every]
-                judged = {query.query_id: sets[asked].judgements[query.query_id] for query in queries}
+                queries = sets[asked].questions[::every]
+                judged = {query.question_id: query.answers for query in queries}
                 found = []
                 for mode in modes:
                     options = RetrievalOptions(mode=mode, top_k=DEPTH, use_cache=False)
                     rankings = {
-                        query.query_id: list(
+                        query.question_id: list(
                             dict.fromkeys(one.source for one in rag.search(query.text, options).results)
                         )
                         for query in queries
@@ -83,15 +83,15 @@ def ask(sets: dict[str, BeirDataset], text: str, languages: list[str], *, model:
                 yield asked, text, len(queries), *found
 
 
-def compare_tokens(sets: dict[str, BeirDataset]) -> None:
+def compare_tokens(sets: dict[str, DataSet]) -> None:
     """Print what is equal, and what either takes."""
     files = ModelCache(model_cache()).find(MULTILINGUAL_MODEL)
     if files is None:
         raise SystemExit("recollect models pull multilingual")
     TextTokenizer(files.tokenizer, compiled=files.build_directory).ids_batch([""])
     rows = []
-    texts = [one.text for data in sets.values() for one in data.documents()]
-    texts += [query.text for data in sets.values() for query in data.queries]
+    texts = [one.content for data in sets.values() for one in data.documents()]
+    texts += [query.text for data in sets.values() for query in data.questions]
     found = []
     for name, compiled in (("compiled", files.build_directory), ("library", None)):
         began = time.perf_counter()

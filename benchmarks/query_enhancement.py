@@ -27,8 +27,8 @@ from recollect.chunking.registry import make_chunker
 from recollect.documents.reader import read_file
 from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
-from recollect.evaluation.metrics import ranking_metrics, span_scores
-from recollect.evaluation.runner import ShownPassage, fitting
+from recollect.evaluation.metrics import Span, ranking_metrics, span_scores
+from recollect.evaluation.outcomes import fitting
 from recollect.ingest.context import searchable_text, with_neighbours
 from recollect.ingest.prepare import completed
 from recollect.model import Document
@@ -82,7 +82,7 @@ class Corpus:
     measure: Callable[[Corpus, list[Ranking]], list[float]]
     chunked: bool = True
     texts: list[str] = field(default_factory=list)
-    spans: list[ShownPassage] = field(default_factory=list)
+    spans: list[tuple[str, Span]] = field(default_factory=list)
 
     def build(self, embeddings: Embeddings) -> None:
         chunker = make_chunker()
@@ -92,7 +92,7 @@ class Corpus:
             own = [searchable_text(document, chunk) for chunk in chunks] if self.chunked else [document.content]
             self.texts += own
             ends = [(c.start_offset, c.end_offset) for c in chunks] if self.chunked else [(0, len(document.content))]
-            self.spans += [ShownPassage(document.source or "", *span) for span in ends]
+            self.spans += [(document.source or "", span) for span in ends]
             vectors.append(len(own))
         flat = embeddings.documents(self.texts).astype(np.float16)
         parts = np.split(flat, np.cumsum(vectors)[:-1])
@@ -186,9 +186,9 @@ def spans(shared: Path) -> Corpus:
         recalls = []
         for row, ranking in zip(rows, rankings, strict=True):
             shown = fitting([corpus.spans[i] for i in ranking[:100]], 4000)
-            here = [(passage.start, passage.end) for passage in shown if passage.document == row["document"]]
+            here = [span for document, span in shown if document == row["document"]]
             wanted = [(reference["start"], reference["end"]) for reference in row["references"]]
-            recalls.append(span_scores(wanted, here).recall)
+            recalls.append(span_scores(wanted, here)["recall"])
         return [float(np.mean(recalls))]
 
     return Corpus(documents, [row["question"] for row in rows], measure)

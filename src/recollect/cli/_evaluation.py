@@ -1,4 +1,4 @@
-"""The pipeline as evaluations talk to it: data sets in, rankings and passages out, collections for one run only."""
+"""What commands that measure have in common: collections for one run, and how they are filled and searched."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recollect.model import Document
+from recollect.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from recollect.cli._command_context import CommandContext
     from recollect.cli._options import SearchOptions
     from recollect.cli._progress import WorkBar
     from recollect.config import RAGConfig
-    from recollect.evaluation.datasets import BeirDocument
-    from recollect.evaluation.outcomes import Hit
-    from recollect.evaluation.runner import ShownPassage
-    from recollect.model import RetrievalOptions, RetrievedContext
+    from recollect.evaluation.datasets import DataSet, Question
+    from recollect.evaluation.outcomes import Outcome
+    from recollect.evaluation.rag_test import Progress
+    from recollect.model import Document, RetrievalOptions, RetrievedContext
     from recollect.pipeline import View
+
+#: Why these commands work on no server.
+LOCAL = "it measures what searches and answers do in its own process"
 
 MAX_TOP_K = 1_000
 # R@100 needs a hundred distinct documents, of which some give several passages.
@@ -28,74 +34,8 @@ _RANKED_DOCUMENTS = 100
 _SPARE = 1.5
 
 
-class Engine:
-    """The pipeline, as the evaluation wants to talk to it.
-
-    Args:
-        view: Of the collection where the data set goes.
-        options: How to search.
-        depth: Passages asked for; None: as many as the measure needs.
-    """
-
-    def __init__(self, view: View, options: RetrievalOptions, *, depth: int | None) -> None:
-        self._view = view
-        # What is measured is the order: a measure of a hundred documents needs them all.
-        self._options = options if options.min_relevance is not None else replace(options, min_relevance=0.0)
-        self._depth = depth
-        self._default_depth = _RANKED_DOCUMENTS
-
-    def ingest_corpus(self, documents: Iterable[BeirDocument], bar: WorkBar) -> int:
-        """Store a corpus; returns how many documents hold text."""
-        results = self._view.ingest(_counted(_texts(documents), bar))
-        chunks = sum(result.chunk_count for result in results)
-        if results:
-            # As deep as a hundred documents usually take.
-            passages = math.ceil(_RANKED_DOCUMENTS * _SPARE * chunks / len(results))
-            self._default_depth = min(MAX_TOP_K, max(_RANKED_DOCUMENTS, passages))
-        return len(results)
-
-    def ingest_texts(self, texts: Mapping[str, str]) -> None:
-        """Store texts unchanged, by name."""
-        documents = (Document(content=text, source=name) for name, text in texts.items() if text.strip())
-        self._view.ingest(documents)
-
-    def ranked_documents(self, query: str) -> list[str]:
-        """The documents of the passages found, best first."""
-        options = replace(self._options, top_k=self._depth or self._default_depth)
-        return [passage.source for passage in self._view.search(query, options).results]
-
-    def shown_passages(self, question: str, *, budget: int | None, least: int | None) -> Sequence[ShownPassage]:
-        """Passages, best first: more than fill ``budget`` characters, and at least ``least``, as far as there are."""
-        from recollect.evaluation.runner import ShownPassage
-
-        found = self._filling(question, budget=budget, least=least)
-        return [ShownPassage(hit.source, hit.start_offset, hit.end_offset) for hit in found]
-
-    def hits(self, query: str, *, budget: int | None = None, least: int | None = None) -> list[Hit]:
-        """As `shown_passages`, with their texts; without a limit, as many as a hundred documents take."""
-        if budget is None and least is None:
-            least = self.depth
-        return [hit_of(passage) for passage in self._filling(query, budget=budget, least=least)]
-
-    @property
-    def depth(self) -> int:
-        """Passages asked for where no limit says more."""
-        return self._depth or self._default_depth
-
-    def _filling(self, question: str, *, budget: int | None, least: int | None) -> Sequence[RetrievedContext]:
-        depth = self._depth or max(_RANKED_DOCUMENTS, least or 0)
-        while True:
-            reply = self._view.search(question, replace(self._options, top_k=depth))
-            found = reply.results
-            length = sum(hit.end_offset - hit.start_offset for hit in found)
-            enough = budget is None or length > budget or len(found) < depth
-            if enough or self._depth is not None or depth == MAX_TOP_K:
-                return found
-            depth = min(MAX_TOP_K, 2 * depth)
-
-
 def measured_options(ctx: CommandContext, search: SearchOptions) -> RetrievalOptions:
-    """The options of every search of an evaluation, refused before anything is ingested; the depth is the engine's.
+    """The options of every search of an evaluation, refused before anything is ingested.
 
     Raises:
         UsageError: One of them makes no sense.
@@ -113,18 +53,52 @@ def measured(config: RAGConfig) -> RAGConfig:
     return config.model_copy(update={"retrieval": uncached})
 
 
-def hit_of(passage: RetrievedContext) -> Hit:
-    """A passage as evaluations see it."""
-    from recollect.cli.query import place
-    from recollect.evaluation.outcomes import Hit
+def ranking(options: RetrievalOptions) -> RetrievalOptions:
+    """Options that leave out nothing unless that is asked for: what is measured is the order."""
+    return options if options.min_relevance is not None else replace(options, min_relevance=0.0)
 
-    return Hit(
-        document=passage.source,
-        start=passage.start_offset,
-        end=passage.end_offset,
-        text=passage.content,
-        place=place(passage.source, passage.section, passage.page).plain,
-    )
+
+def outcomes_of(
+    view: View,
+    data: DataSet,
+    options: RetrievalOptions,
+    *,
+    depth: int | None = None,
+    least: int | None = None,
+    budget: int | None = None,
+    shown: int = 4_000,
+    passages: int | None = None,
+    progress: Progress,
+) -> list[Outcome]:
+    """Search every question of a data set in BEIR or span form.
+
+    Args:
+        view: What is searched.
+        data: The questions.
+        options: How to search.
+        depth: Find so many passages, whatever the others say.
+        least: Find at least so many.
+        budget: Find more than fill so many characters, as far as there are.
+        shown: Of spans: characters that are scored.
+        passages: Of spans: passages that are scored instead.
+        progress: Told about each finished question.
+    """
+    from recollect.evaluation.outcomes import cover_spans, rank_documents, run
+
+    options = ranking(options)
+
+    def search(question: Question) -> Sequence[RetrievedContext]:
+        count = depth or max(_RANKED_DOCUMENTS, least or 0)
+        while True:
+            found = view.search(question.text, replace(options, top_k=count)).results
+            length = sum(hit.end_offset - hit.start_offset for hit in found)
+            enough = budget is None or length > budget or len(found) < count
+            if enough or depth is not None or count == MAX_TOP_K:
+                return found
+            count = min(MAX_TOP_K, 2 * count)
+
+    covering = partial(cover_spans, budget_chars=shown, passages=passages)
+    return run(data.questions, search, rank_documents if data.kind == "beir" else covering, progress)
 
 
 @contextmanager
@@ -154,13 +128,49 @@ def fresh_collection(
             view.collections.delete(fresh)
 
 
-def _texts(documents: Iterable[BeirDocument]) -> Iterator[Document]:
-    for document in documents:
-        title = document.title.strip()
-        content = f"{title}\n\n{document.text}" if title else document.text
-        # Some corpora hold empty documents, which no search can find.
-        if content.strip():
-            yield Document(content=content, source=document.document_id, title=title or None)
+def fill(ctx: CommandContext, view: View, data: DataSet) -> tuple[int, int]:
+    """Store the documents of a data set.
+
+    Returns:
+        How many there are, and how many passages a hundred documents usually take.
+    """
+    from recollect.cli._progress import WorkBar
+
+    with WorkBar(ctx.err, "Ingesting", unit="documents") as bar:
+        results = view.ingest(_counted(data.documents(), bar))
+    chunks = sum(result.chunk_count for result in results)
+    passages = math.ceil(_RANKED_DOCUMENTS * _SPARE * chunks / max(1, len(results)))
+    return len(results), min(MAX_TOP_K, max(_RANKED_DOCUMENTS, passages))
+
+
+@contextmanager
+def under_test(ctx: CommandContext, view: View, folder: Path | None, collection: str | None) -> Iterator[View]:
+    """The view of the collection that cases run on: a folder's, for this run only, or one that is there.
+
+    Args:
+        ctx: The running command.
+        view: What it sees.
+        folder: Ingested for this run; None: search what is there.
+        collection: As given on the command line.
+
+    Raises:
+        UsageError: Both are given, or nothing of the folder could be ingested.
+    """
+    if folder is None:
+        yield view
+        return
+    if collection is not None:
+        raise UsageError("Give --ingest, which makes a collection of its own, or --collection, but not both.")
+    from recollect.cli._progress import WorkBar
+
+    with fresh_collection(view) as fresh:
+        with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
+            report = fresh.ingest(folder, on_progress=bar.ingest)
+        for error in report.errors:
+            ctx.note(f"✗ {error.path}: {error.error}")
+        if not report.added:
+            raise UsageError(f"{folder} holds no document that can be read.")
+        yield fresh
 
 
 def _counted(documents: Iterable[Document], bar: WorkBar) -> Iterator[Document]:

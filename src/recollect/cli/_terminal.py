@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.text import Text
 
     from recollect.retrieval.analysis import Analyzer
@@ -59,6 +59,37 @@ def print_indented(console: Console, text: Text, *, by: int) -> None:
     for line in text.wrap(console, max(20, console.width - by)):
         line.rstrip()
         console.print(" " * by, line, sep="", end="\n", soft_wrap=True)
+
+
+def print_table(
+    console: Console,
+    head: Sequence[str],
+    rows: Iterable[Sequence[RenderableType]],
+    *,
+    left: Collection[int] = (0,),
+    gap: int = 2,
+) -> None:
+    """Print a table of figures.
+
+    Args:
+        console: Where.
+        head: Titles of the columns; empty: there are none.
+        rows: Cells.
+        left: Numbers of the columns that hold words, from 0; the others hold figures.
+        gap: Blanks between columns.
+    """
+    from rich.table import Table
+
+    shown = list(rows)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0), show_header=bool(head))
+    for index, title in enumerate(head or [""] * max(map(len, shown), default=0)):
+        if index in left:
+            table.add_column(title, overflow="fold", min_width=10 if title else None)
+        else:
+            table.add_column(title, justify="right", no_wrap=True)
+    for row in shown:
+        table.add_row(*row)
+    console.print(table)
 
 
 class Highlighter:

@@ -1,55 +1,67 @@
-"""``recollect eval compare``: whether one configuration is better than another."""
+"""``recollect eval compare`` and ``report``: configurations on the same queries, in figures and on a page."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli._command_context import CommandContext
+from recollect.cli._evaluation import LOCAL, fill, fresh_collection, measured, outcomes_of, under_test
 from recollect.cli._options import command
-from recollect.cli._systems import Task, load_data, run_systems
-from recollect.errors import UsageError
+from recollect.errors import NotFoundError, UsageError
+from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
-    from recollect.evaluation.compare import Comparison
+    from recollect.evaluation.cases import Suite
+    from recollect.evaluation.compare import Comparison, SystemRun
+    from recollect.evaluation.datasets import DataSet
+    from recollect.evaluation.outcomes import Outcome
+    from recollect.pipeline import View
 
-Data = Annotated[
-    Path, typer.Option("--data", metavar="DIR", help="A data set in BEIR or span form, or a YAML file of test cases.")
-]
-Documents = Annotated[
-    Path | None,
-    typer.Option("--ingest", metavar="DIR", help="With test cases: their documents; else what is in the collection."),
-]
-Budget = Annotated[int, typer.Option(min=1, help="With spans: characters that may be shown for a question.")]
-Passages = Annotated[int | None, typer.Option(min=1, max=1000, help="With spans: show this many passages instead.")]
-Language = Annotated[str | None, typer.Option(metavar="CODE", help="Of a data set's texts (ISO 639-1).")]
-Samples = Annotated[int, typer.Option(min=100, max=10_000_000, help="Random draws of each test.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the random numbers.")]
+DEFAULT_FILE = Path("recollect-report.html")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """What systems are measured on."""
+
+    data: Annotated[
+        Path,
+        typer.Option("--data", metavar="DIR", help="A data set in BEIR or span form, or a YAML file of test cases."),
+    ]
+    ingest: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="With test cases: their documents; else what is in the collection."),
+    ] = None
+    budget: Annotated[int, typer.Option(min=1, help="With spans: characters that may be shown for a question.")] = 4_000
+    passages: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="With spans: show this many passages instead.")
+    ] = None
+    language: Annotated[str | None, typer.Option(metavar="CODE", help="Of a data set's texts (ISO 639-1).")] = None
+    samples: Annotated[int, typer.Option(min=100, max=10_000_000, help="Random draws of each test.")] = 10_000
+    seed: Annotated[int, typer.Option(min=0, help="Of the random numbers.")] = 0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, "compare", collection=True, local="it measures what searches and answers do in its own process")(
-        _compare
-    )
+    """Add the commands."""
+    command(app, "compare", collection=True, local=LOCAL)(_compare)
+    command(app, "report", collection=True, local=LOCAL)(_report)
 
 
 def _compare(
     ctx: CommandContext,
+    task: TaskOptions,
     *,
     configurations: Annotated[
         list[Path], typer.Argument(metavar="A.toml B.toml …", help="Two or more files of settings.")
     ],
-    data: Data,
-    ingest: Documents = None,
-    budget: Budget = 4_000,
-    passages: Passages = None,
-    language: Language = None,
-    samples: Samples = 10_000,
-    seed: Seed = 0,
 ) -> int:
     """Run configurations on the same queries, and say by paired tests whether the difference is real.
 
@@ -60,9 +72,9 @@ def _compare(
 
     if len(configurations) < 2:
         raise UsageError("Give two or more files of settings to compare.")
-    systems = named_systems(ctx, configurations)
-    task = Task(data=load_data(data), documents=ingest, budget_chars=budget, passages=passages, language=language)
-    comparison = compare(run_systems(ctx, systems, task), samples=samples, seed=seed)
+    systems = _named_systems(ctx, configurations)
+    runs = _run_systems(ctx, systems, task, _load_data(task.data))
+    comparison = compare(runs, samples=task.samples, seed=task.seed)
     if ctx.json:
         ctx.emit(comparison.as_json())
     else:
@@ -70,13 +82,49 @@ def _compare(
     return 0
 
 
-def named_systems(ctx: CommandContext, paths: list[Path]) -> list[tuple[str, RAGConfig]]:
-    """Settings from files, each with the shortest name that tells it from the others.
+def _report(
+    ctx: CommandContext,
+    task: TaskOptions,
+    *,
+    configurations: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[A.toml …]", help="Settings to show side by side; by default the ways to search."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the page.")] = DEFAULT_FILE,
+    worst: Annotated[int, typer.Option(min=0, help="Queries to show at most.")] = 20,
+) -> int:
+    """Write an HTML page: quality, latency, recall by what is shown, and the worst queries with what was found.
 
-    Raises:
-        ConfigurationError: A file cannot be read, or is not valid.
-        UsageError: A file is given twice.
+    The first system is the one whose worst queries are shown.
     """
+    from recollect.evaluation.compare import compare
+    from recollect.evaluation.html_report import render_report
+    from recollect.evaluation.outcomes import BUDGETS, DEPTHS
+
+    require_writable(out, overwrite=True)
+    systems = _named_systems(ctx, configurations) if configurations else _strategies(ctx.config)
+    data = _load_data(task.data)
+    runs = _run_systems(ctx, systems, task, data)
+    kind = getattr(data, "kind", "cases")
+    page = render_report(
+        runs,
+        title=f"Retrieval on {task.data.name or task.data}",
+        subtitle=_subtitle(ctx, len(runs[0].outcomes)),
+        curve_points=BUDGETS if kind == "spans" else DEPTHS,
+        curve_label={"spans": "characters shown", "beir": "documents found"}.get(kind, "passages found"),
+        comparison=compare(runs, samples=task.samples, seed=task.seed) if len(runs) > 1 else None,
+        worst=worst,
+    )
+    out.write_text(page, encoding="utf-8")
+    if ctx.json:
+        ctx.emit({"file": str(out), "systems": {run.name: run.means() for run in runs}})
+    else:
+        ctx.out.print(f"Written to {out}", soft_wrap=True)
+    return 0
+
+
+def _named_systems(ctx: CommandContext, paths: list[Path]) -> list[tuple[str, RAGConfig]]:
+    """Settings from files, each with the shortest name that tells it from the others."""
     from recollect.config import RAGConfig
 
     stems = [path.stem for path in paths]
@@ -87,40 +135,164 @@ def named_systems(ctx: CommandContext, paths: list[Path]) -> list[tuple[str, RAG
     return [(name, RAGConfig.load(path).model_copy(update=here)) for name, path in zip(names, paths, strict=True)]
 
 
+def _strategies(config: RAGConfig) -> list[tuple[str, RAGConfig]]:
+    """The ways to search, all else as configured; the configured one first."""
+    variants: dict[str, dict[str, str]] = {
+        "hybrid, scores added": {"mode": "hybrid", "fusion": "weighted"},
+        "hybrid, ranks added (RRF)": {"mode": "hybrid", "fusion": "rrf"},
+        "meaning only": {"mode": "dense"},
+        "words only": {"mode": "lexical"},
+    }
+    now = config.retrieval
+
+    def other(name: str) -> bool:
+        chosen = variants[name]
+        return chosen["mode"] != now.mode or chosen.get("fusion", now.fusion) != now.fusion
+
+    return [
+        (name, config.model_copy(update={"retrieval": now.model_copy(update=variants[name])}))
+        for name in sorted(variants, key=other)
+    ]
+
+
+def _load_data(path: Path) -> DataSet | Suite:
+    """A data set in BEIR or span form, or a file of test cases, by what is there."""
+    from recollect.evaluation.case_files import load_suite
+    from recollect.evaluation.datasets import load_beir, load_spans
+
+    if path.is_file():
+        return load_suite(path)
+    if not path.is_dir():
+        raise NotFoundError(f"{path}: there is no such file or folder")
+    if (path / "corpus.jsonl").is_file():
+        return load_beir(path)
+    if (path / "corpora").is_dir():
+        return load_spans(path)
+    raise UsageError(
+        f"{path} is no data set: it holds neither corpus.jsonl (BEIR form) nor corpora/ (span form). "
+        "Give a folder that does, or a YAML file of test cases."
+    )
+
+
+def _run_systems(
+    ctx: CommandContext, systems: Sequence[tuple[str, RAGConfig]], task: TaskOptions, data: DataSet | Suite
+) -> list[SystemRun]:
+    """Run every system on the data; those that cut and embed alike share a collection that is removed afterwards."""
+    from recollect.cli._progress import WorkBar
+    from recollect.evaluation.compare import SystemRun
+    from recollect.pipeline import RAGPipeline
+
+    groups: dict[str, dict[str, RAGConfig]] = {}
+    for name, config in systems:
+        groups.setdefault(_shared(config), {})[name] = config
+    outcomes: dict[str, list[Outcome]] = {}
+    for members in groups.values():
+        with ctx.pipeline(next(iter(members.values()))) as first, _filled(ctx, first, task, data) as (place, depth):
+            for name, config in members.items():
+                # The model is loaded once: systems of a group differ in how they search only.
+                with (
+                    RAGPipeline(measured(config), embedder=first.embedder) as rag,
+                    WorkBar(ctx.err, f"Searching ({name})", unit="queries") as bar,
+                ):
+                    outcomes[name] = _outcomes(rag.view(collections=place), depth, task, data, bar.update)
+    return [SystemRun(name=name, outcomes=tuple(outcomes[name])) for name, _ in systems]
+
+
+def _shared(config: RAGConfig) -> str:
+    embedding = config.embedding
+    parts = (config.chunking.model_dump_json(), embedding.provider, embedding.model, embedding.precision)
+    return repr((*parts, config.language))
+
+
+@contextmanager
+def _filled(
+    ctx: CommandContext, view: View, task: TaskOptions, data: DataSet | Suite
+) -> Iterator[tuple[str, int | None]]:
+    """The collection that is searched, and how deep."""
+    from recollect.evaluation.datasets import DataSet
+
+    if isinstance(data, DataSet):
+        with fresh_collection(view, language=task.language) as fresh:
+            _, depth = fill(ctx, fresh, data)
+            yield fresh.standpoint.collection, depth
+    else:
+        with under_test(ctx, view, task.ingest, None) as cases:
+            yield cases.standpoint.collection, None
+
+
+def _outcomes(
+    view: View, depth: int | None, task: TaskOptions, data: DataSet | Suite, progress: Callable[[int, int], None]
+) -> list[Outcome]:
+    from recollect.evaluation.cases import CaseSearch
+    from recollect.evaluation.datasets import DataSet
+    from recollect.evaluation.outcomes import BUDGETS, check_cases
+    from recollect.model import RetrievedContext
+
+    options = view.default_options()
+    # What the first search loads is no part of any query's time.
+    view.search("warm up", options)
+    if not isinstance(data, DataSet):
+
+        def asked(case: CaseSearch) -> Sequence[RetrievedContext]:
+            seen = view.view(tenant=case.tenant_id, as_of=case.as_of)
+            return seen.search(case.query, case.options(options)).results
+
+        return check_cases(data, asked, progress=progress)
+    budget = None if data.kind == "beir" else max(task.budget, *BUDGETS)
+    least = depth if data.kind == "beir" else task.passages
+    return outcomes_of(
+        view,
+        data,
+        options,
+        least=least,
+        budget=budget,
+        shown=task.budget,
+        passages=task.passages,
+        progress=progress,
+    )
+
+
 def _show(ctx: CommandContext, comparison: Comparison) -> None:
-    from rich.table import Table
     from rich.text import Text
 
+    from recollect.cli._terminal import print_table
+
     metrics = list(comparison.runs[0].means())
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("System", overflow="fold")
-    for metric in metrics:
-        table.add_column(metric, justify="right")
-    table.add_column("ms p50 / p95", justify="right")
-    for run in comparison.runs:
-        means = run.means()
-        times = f"{run.milliseconds(50):,.1f} / {run.milliseconds(95):,.1f}"
-        table.add_row(Text(run.name, "bold"), *(f"{means[metric]:.4f}" for metric in metrics), times)
-    ctx.out.print(table)
+    rows: list[tuple[str | Text, ...]] = [
+        (
+            Text(run.name, "bold"),
+            *(f"{value:.4f}" for value in run.means().values()),
+            " / ".join(f"{value:,.1f}" for value in run.times().values()),
+        )
+        for run in comparison.runs
+    ]
+    print_table(ctx.out, ("System", *metrics, "ms p50 / p95"), rows)
     ctx.out.print()
-    pairs = Table(box=None, header_style="bold", pad_edge=False)
-    pairs.add_column("Metric", overflow="fold")
-    for title in ("Difference", f"{comparison.confidence:.0%} interval", "p"):
-        pairs.add_column(title, justify="right", no_wrap=True)
-    pairs.add_column("Better", overflow="fold")
-    for verdict in comparison.verdicts:
-        result = verdict.result
-        pairs.add_row(
+    pairs = [
+        (
             Text.assemble((verdict.metric, "bold"), f" {verdict.second} − {verdict.first}"),
-            f"{result.difference:+.4f}",
-            f"{result.low:+.4f} … {result.high:+.4f}",
-            "< 0.001" if verdict.corrected_p < 0.001 else f"{verdict.corrected_p:.3f}",
+            f"{verdict.result.difference:+.4f}",
+            f"{verdict.result.low:+.4f} … {verdict.result.high:+.4f}",
+            verdict.p_in_words(),
             Text(verdict.winner or "unclear", "green" if verdict.winner else "dim"),
         )
-    ctx.out.print(pairs)
-    queries = len(comparison.runs[0].outcomes)
+        for verdict in comparison.verdicts
+    ]
+    head = ("Metric", "Difference", f"{comparison.confidence:.0%} interval", "p", "Better")
+    print_table(ctx.out, head, pairs, left=(0, 4))
     ctx.out.print(
-        f"{queries:,} queries; p of a randomisation test, corrected for the number of pairs; bootstrap interval",
+        f"{len(comparison.runs[0].outcomes):,} queries; p of a randomisation test, corrected for the number of pairs; "
+        "bootstrap interval",
         style="dim",
         soft_wrap=True,
     )
+
+
+def _subtitle(ctx: CommandContext, queries: int) -> str:
+    from recollect.embedding.models import DEFAULT_MODEL
+    from recollect.installation import version
+
+    when = datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC")
+    embedding = ctx.config.embedding
+    model = embedding.model or (DEFAULT_MODEL if embedding.provider == "local" else embedding.provider)
+    return f"{queries:,} queries · recollect {version()} · {model} · {when}"

@@ -2,23 +2,252 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from recollect.cli import compare, evaluate_all, evaluate_memory, evaluate_pages, make, report
+from recollect.cli import compare, make
 from recollect.cli._command_context import CommandContext
-from recollect.cli._evaluation import MAX_TOP_K, measured_options
-from recollect.cli._measuring import Measuring
-from recollect.cli._options import ChunkingOptions, CollectionOption, SearchOptions, command
+from recollect.cli._evaluation import (
+    LOCAL,
+    MAX_TOP_K,
+    fill,
+    fresh_collection,
+    measured_options,
+    outcomes_of,
+    ranking,
+)
+from recollect.cli._options import ChunkingOptions, CollectionOption, Mode, SearchOptions, command
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    from recollect.evaluation.datasets import Conversation, Conversations, MemoryQuestion, Question, SetKind
+    from recollect.evaluation.outcomes import Outcome
+    from recollect.model import RetrievalOptions, RetrievedContext
+    from recollect.model.memory import RecallMode
+    from recollect.pipeline import View
 
 app = typer.Typer(help="Measure retrieval quality on data sets with judgements.", no_args_is_help=True)
 
 _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The data set's folder.")]
-_Keep = Annotated[bool, typer.Option("--keep", help="Keep the collection made for this run.")]
-_Language = Annotated[str | None, typer.Option(metavar="CODE", help="Of the texts (ISO 639-1).")]
+
+# What `all` shows of texts: so many passages, and as many as fit in so many characters.
+_PASSAGES = 5
+_CHARACTERS = 4_000
+# Enough turns to hold ten sessions wherever there are as many.
+_TURNS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreshOptions:
+    """What becomes of the collection that is made for a run."""
+
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the collection made for this run.")] = False
+    language: Annotated[str | None, typer.Option(metavar="CODE", help="Of the texts (ISO 639-1).")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Measures data sets, each in a collection of its own, and returns what ``--json`` prints.
+
+    Attributes:
+        ctx: The command's surroundings.
+        options: Of every search.
+        depth: Passages asked for; None: as many as a measure needs.
+        chunking: How texts are cut.
+        collection: The collection that is made; None: one that no other has.
+        language: Of the texts; None: as configured.
+        keep: Whether what was made stays.
+    """
+
+    ctx: CommandContext
+    options: RetrievalOptions
+    depth: int | None = None
+    chunking: ChunkingOptions = field(default_factory=ChunkingOptions)
+    collection: str | None = None
+    language: str | None = None
+    keep: bool = False
+
+    def beir(self, folder: Path) -> dict[str, Any]:
+        """Rank documents."""
+        from recollect.cli._progress import WorkBar
+        from recollect.evaluation.datasets import load_beir
+        from recollect.evaluation.outcomes import means, times
+
+        data = load_beir(folder)
+        started = time.perf_counter()
+        with self._fresh() as view:
+            documents, least = fill(self.ctx, view, data)
+            with WorkBar(self.ctx.err, "Searching", unit="queries") as bar:
+                outcomes = outcomes_of(view, data, self.options, depth=self.depth, least=least, progress=bar.update)
+        return {
+            "metrics": means([one.metrics for one in outcomes]),
+            "queries": len(outcomes),
+            "documents": documents,
+            "seconds": round(time.perf_counter() - started, 3),
+            "query_ms": times([one.milliseconds for one in outcomes]),
+        }
+
+    def spans(self, folder: Path, limits: Sequence[tuple[int, int | None]]) -> list[dict[str, Any]]:
+        """Find characters, once for each limit on what is shown: so many characters, or so many passages instead."""
+        from recollect.cli._progress import WorkBar
+        from recollect.evaluation.datasets import load_spans
+        from recollect.evaluation.outcomes import means
+
+        data = load_spans(folder)
+        reports = []
+        with self._fresh() as view:
+            fill(self.ctx, view, data)
+            for shown, passages in limits:
+                limit = None if passages else shown
+                with WorkBar(self.ctx.err, "Searching", unit="questions") as bar:
+                    outcomes = outcomes_of(
+                        view,
+                        data,
+                        self.options,
+                        depth=self.depth,
+                        least=passages,
+                        budget=limit,
+                        shown=shown,
+                        passages=passages,
+                        progress=bar.update,
+                    )
+                metrics = means([one.metrics for one in outcomes], sum)
+                reports.append({"metrics": metrics, "budget_chars": limit, "questions": len(outcomes)})
+        return reports
+
+    def pages(self, folder: Path) -> dict[str, Any]:
+        """Find pages, in each question's document and in all of them."""
+        from recollect.cli._progress import WorkBar
+        from recollect.evaluation.datasets import load_pages
+        from recollect.evaluation.outcomes import PAGE_DEPTHS, hit_pages, means, run
+
+        data = load_pages(folder)
+        options = replace(ranking(self.options), outline=True, top_k=max(PAGE_DEPTHS))
+        started = time.perf_counter()
+        with self._fresh() as view:
+            with WorkBar(self.ctx.err, "Ingesting", unit="files") as bar:
+                stored = view.ingest(folder / "pdf", on_progress=bar.ingest)
+            for error in stored.errors:
+                self.ctx.note(f"{error.path}: {error.error}")
+            if stored.skipped:
+                reasons = ", ".join(f"{count:,} {reason}" for reason, count in stored.skip_reasons.items())
+                self.ctx.note(f"{stored.skipped:,} files were left aside: {reasons}.")
+
+            def search(question: Question) -> dict[str, Sequence[RetrievedContext]]:
+                within = replace(options, source=tuple(question.answers))
+                return {
+                    "document": view.search(question.text, within).results,
+                    "collection": view.search(question.text, options).results,
+                }
+
+            with WorkBar(self.ctx.err, "Searching", unit="questions") as bar:
+                outcomes = run(data.questions, search, hit_pages, bar.update)
+        found = means([one.metrics for one in outcomes])
+        return {
+            "metrics": {
+                place: {f"hit@{depth}": found[f"hit@{depth}, {place}"] for depth in PAGE_DEPTHS}
+                for place in ("document", "collection")
+            },
+            "questions": len(outcomes),
+            "documents": stored.added,
+            "chunks": stored.chunks,
+            "seconds": round(time.perf_counter() - started, 3),
+        }
+
+    def memory(self, data: Conversations, mode: RecallMode) -> dict[str, Any]:
+        """Have conversations remembered, and find the turns that answer their questions."""
+        from recollect.cli._progress import WorkBar
+        from recollect.evaluation.outcomes import by_group, means, recall_turns, run, times
+
+        asked = {talk.id: [one for one in talk.questions if one.evidence] for talk in data.conversations}
+        outcomes: list[Outcome] = []
+        turns = 0
+        started = time.perf_counter()
+        with self.ctx.view() as view, WorkBar(self.ctx.err, "Recalling", unit="questions") as bar:
+            memory = _Memory(view, mode)
+            try:
+                for talk in data.conversations:
+                    turns += memory.remember(talk)
+                    recall = partial(memory.recall, talk.id)
+                    outcomes += run(asked[talk.id], recall, partial(recall_turns, talk), bar.update)
+            finally:
+                if not self.keep:
+                    memory.remove()
+        questions = [(talk.id, one) for talk in data.conversations for one in asked[talk.id]]
+        return {
+            "metrics": means([one.metrics for one in outcomes]),
+            "by_category": by_group([question.category for _, question in questions], outcomes),
+            "by_conversation": by_group([talk_id for talk_id, _ in questions], outcomes),
+            "questions": len(outcomes),
+            "unanswered": sum(len(talk.questions) - len(asked[talk.id]) for talk in data.conversations),
+            "unknown_evidence": sum(
+                len(set(one.evidence) - talk.turn_ids) for talk in data.conversations for one in asked[talk.id]
+            ),
+            "turns": turns,
+            "seconds": round(time.perf_counter() - started, 3),
+            "query_ms": times([one.milliseconds for one in outcomes]),
+        }
+
+    @contextmanager
+    def _fresh(self) -> Iterator[View]:
+        from recollect.cli.ingest import chunking_of
+
+        with self.ctx.view() as view:
+            chunking = chunking_of(view.config, self.chunking) if self.chunking.given else None
+            with fresh_collection(
+                view, self.collection, chunking=chunking, keep=self.keep, language=self.language
+            ) as fresh:
+                yield fresh
+
+
+class _Memory:
+    """Conversations remembered and asked; the sessions of one run have names that no others have."""
+
+    def __init__(self, view: View, mode: RecallMode) -> None:
+        self._view = view
+        self._mode: RecallMode = mode
+        self._prefix = f"eval-{uuid.uuid4().hex[:12]}"
+        self._users: dict[str, str] = {}
+        self._sessions: dict[str, str] = {}
+
+    def remember(self, talk: Conversation) -> int:
+        """Store a conversation as a user's; turns without words are passed over."""
+        from recollect.model.memory import Turn
+
+        user = self._users.setdefault(talk.id, f"{self._prefix}/{len(self._users) + 1}")
+        stored = 0
+        for number, one in enumerate(talk.sessions, start=1):
+            name = f"{user}/{number}"
+            turns = [
+                Turn(content=turn.text, role=turn.speaker, at=one.date, metadata={"eval_turn": turn.id})
+                for turn in one.turns
+                if turn.text.strip()
+            ]
+            if turns:
+                self._sessions[name] = one.id
+                stored += self._view.view(session=name, user=user).remember(turns).added
+        return stored
+
+    def recall(self, talk_id: str, question: MemoryQuestion) -> list[tuple[str, str]]:
+        """The sessions and turns of a conversation that answer a question, best first."""
+        from recollect.model.memory import RecallOptions
+
+        options = RecallOptions(top_k=_TURNS, mode=self._mode, before=0, after=0, counted=False)
+        found = self._view.view(user=self._users[talk_id]).recall(question.question, options)
+        return [(self._sessions[hit.episode.session], hit.episode.metadata["eval_turn"]) for hit in found]
+
+    def remove(self) -> None:
+        """Remove the sessions of this run."""
+        for name in self._sessions:
+            self._view.memory.delete(name, actor="eval memory")
 
 
 def _beir(
@@ -26,34 +255,17 @@ def _beir(
     collection: CollectionOption,
     search: SearchOptions,
     chunking: ChunkingOptions,
+    fresh: FreshOptions,
     *,
     folder: _Folder,
-    keep: _Keep = False,
-    language: _Language = None,
 ) -> int:
     """Rank documents: nDCG@10, recall and precision on a data set in BEIR form.
 
     DIR holds corpus.jsonl, queries.jsonl and qrels.tsv. The corpus is ingested into a collection of its own, every
     judged query is run, and a document ranks by its best passage.
     """
-    measuring = Measuring(
-        ctx=ctx,
-        options=measured_options(ctx, search),
-        depth=search.top_k,
-        chunking=chunking,
-        collection=collection.collection,
-        language=language,
-        keep=keep,
-    )
-    report = measuring.beir(folder)
-    if ctx.json:
-        ctx.emit(report.as_json())
-        return 0
-    _show_metrics(ctx, report.metrics)
-    out = ctx.out
-    out.print(f"{report.queries:,} queries on {report.documents:,} documents in {report.seconds:,.1f} s")
-    out.print(f"a query: {report.query_ms.p50:,.1f} ms (median), {report.query_ms.p95:,.1f} ms (95th percentile)")
-    return 0
+    report = _measuring(ctx, collection, search, chunking, fresh).beir(folder)
+    return _shown(ctx, report, f"{report['queries']:,} queries on {report['documents']:,} documents", a="query")
 
 
 def _spans(
@@ -61,54 +273,226 @@ def _spans(
     collection: CollectionOption,
     search: SearchOptions,
     chunking: ChunkingOptions,
+    fresh: FreshOptions,
     *,
     folder: _Folder,
     budget: Annotated[int, typer.Option(min=1, help="Characters that may be shown for a question.")] = 4_000,
     passages: Annotated[
         int | None, typer.Option(min=1, max=MAX_TOP_K, help="Show this many passages instead, however long.")
     ] = None,
-    keep: _Keep = False,
-    language: _Language = None,
 ) -> int:
     """Find characters: recall, precision and IoU of the characters that answer a question.
 
     DIR holds corpora/* and questions.jsonl with character ranges.
     """
-    measuring = Measuring(
+    (report,) = _measuring(ctx, collection, search, chunking, fresh).spans(folder, [(budget, passages)])
+    limit = f"{passages:,} passages" if passages else f"{budget:,} characters"
+    return _shown(ctx, report, f"{report['questions']:,} questions, {limit} each")
+
+
+def _pages(
+    ctx: CommandContext,
+    collection: CollectionOption,
+    search: SearchOptions,
+    chunking: ChunkingOptions,
+    fresh: FreshOptions,
+    *,
+    folder: _Folder,
+) -> int:
+    """Find pages: how often a page that answers is among the first 1, 5 and 10 passages.
+
+    DIR holds pdf/* and questions.jsonl: {"question", "document": a file's name, "pages": [from 1]}. Each question is
+    asked of its own document and of all of them.
+    """
+    report = _measuring(ctx, collection, search, chunking, fresh).pages(folder)
+    metrics = report["metrics"]
+    rows = {"in its document": metrics["document"], "in all documents": metrics["collection"]}
+    documents = f"{report['documents']:,} documents ({report['chunks']:,} chunks)"
+    return _shown(ctx, report, f"{report['questions']:,} questions on {documents}", rows)
+
+
+def _memory(
+    ctx: CommandContext,
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Conversations with questions, in JSON.")],
+    mode: Annotated[Mode, typer.Option(help="Words and meaning, meaning only, or words only.")] = Mode.HYBRID,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the sessions made for this run.")] = False,
+) -> int:
+    """Find turns: recall of the turns that answer, on a file of conversations with questions.
+
+    FILE holds {"conversations": [{"id", "sessions": [{"id", "date", "turns": [{"id", "speaker", "text"}]}],
+    "questions": [{"question", "category", "evidence": ["turn id", …]}]}]}. Every conversation is remembered as one
+    user's, its questions are asked, and the sessions are removed again.
+    """
+    from recollect.evaluation.datasets import load_memory
+    from recollect.model import RetrievalOptions
+
+    data = load_memory(file)
+    report = _Run(ctx=ctx, options=RetrievalOptions(), keep=keep).memory(data, mode.value)
+    categories = {f"category {name}" if name else "no category": one for name, one in report["by_category"].items()}
+    rows = {"all": report["metrics"], **categories, **report["by_conversation"]}
+    _shown(ctx, report, f"{report['questions']:,} questions on {report['turns']:,} turns", rows, a="question")
+    if report["unanswered"] and not ctx.json:
+        ctx.out.print(f"left out: {report['unanswered']:,} questions that name no evidence")
+    if report["unknown_evidence"] and not ctx.json:
+        ctx.out.print(f"not found because there is no such turn: {report['unknown_evidence']:,} pieces of evidence")
+    undated = sum(one.date is None for talk in data.conversations for one in talk.sessions)
+    if undated:
+        ctx.note(f"{undated:,} sessions have no date that can be read: their turns have none.")
+    return 0
+
+
+def _all(
+    ctx: CommandContext,
+    search: SearchOptions,
+    chunking: ChunkingOptions,
+    *,
+    sets: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME=]DIR…", help="Data sets of any kind: their folders, or files of conversations."),
+    ],
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Compare with these figures, which --save wrote.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the figures down as a baseline.")] = None,
+    most_loss: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="PERCENT", help="Exit with 1 where a figure has lost more than that."),
+    ] = None,
+) -> int:
+    """Judge a change by all data sets at once: one table, and the worst loss against a baseline.
+
+    Each set is measured as its own command does: nDCG@10 of documents (corpus.jsonl), recall and IoU of characters in 5
+    passages and recall in 4,000 characters (corpora/), hit@10 of pages (pdf/), recall of turns (a file).
+    """
+    from recollect.evaluation.baselines import named_sets, read_baseline, write_baseline
+
+    if most_loss is not None and baseline is None:
+        raise UsageError("--most-loss compares with a baseline: name its file with --baseline.")
+    measuring = _Run(ctx=ctx, options=measured_options(ctx, search), depth=search.top_k, chunking=chunking)
+    before = {} if baseline is None else read_baseline(baseline)
+    kept = read_baseline(save) if save is not None and save.exists() else {}
+    chosen = named_sets(sets)
+    started = time.perf_counter()
+    found = {name: _figures(measuring, kind, path) for name, (kind, path) in chosen.items()}
+    seconds = time.perf_counter() - started
+    if save is not None:
+        write_baseline(save, kept | found)
+    rows: list[dict[str, Any]] = []
+    for name, figures in found.items():
+        for metric, value in figures.items():
+            past = before.get(name, {}).get(metric)
+            change = value / past - 1 if past else None
+            row = {"set": name, "kind": chosen[name][0], "metric": metric, "value": value}
+            rows.append({**row, "baseline": past, "change": change})
+    compared = [row for row in rows if row["change"] is not None]
+    least = min(compared, key=lambda row: row["change"], default=None)
+    worst = None if least is None else {key: least[key] for key in ("set", "metric", "change")}
+    if ctx.json:
+        ctx.emit({"sets": rows, "worst": worst, "seconds": round(seconds, 3)})
+    else:
+        _show_all(ctx, rows, worst, f"{len(found):,} data sets in {seconds:,.1f} s")
+    return 1 if worst is not None and most_loss is not None and -100 * worst["change"] > most_loss else 0
+
+
+def _figures(measuring: _Run, kind: SetKind, path: Path) -> dict[str, float]:
+    """What a set is judged by."""
+    match kind:
+        case "beir":
+            return {"nDCG@10": measuring.beir(path)["metrics"]["nDCG@10"]}
+        case "spans":
+            reports = measuring.spans(path, [(_CHARACTERS, _PASSAGES), (_CHARACTERS, None)])
+            passages, characters = (report["metrics"] for report in reports)
+            return {
+                f"recall, {_PASSAGES} passages": passages["recall"],
+                f"IoU, {_PASSAGES} passages": passages["iou"],
+                f"recall, {_CHARACTERS:,} characters": characters["recall"],
+            }
+        case "pages":
+            metrics = measuring.pages(path)["metrics"]
+            return {f"hit@10, {place}": figures["hit@10"] for place, figures in metrics.items()}
+        case "memory":
+            from recollect.evaluation.datasets import load_memory
+
+            mode = cast("RecallMode", measuring.options.mode or "hybrid")
+            figures = measuring.memory(load_memory(path), mode)["metrics"]
+            return {name: figures[name] for name in ("evidence_recall@10", "session_hit@10")}
+
+
+def _measuring(
+    ctx: CommandContext,
+    collection: CollectionOption,
+    search: SearchOptions,
+    chunking: ChunkingOptions,
+    fresh: FreshOptions,
+) -> _Run:
+    return _Run(
         ctx=ctx,
         options=measured_options(ctx, search),
         depth=search.top_k,
         chunking=chunking,
         collection=collection.collection,
-        language=language,
-        keep=keep,
+        language=fresh.language,
+        keep=fresh.keep,
     )
-    (report,) = measuring.spans(folder, [(budget, passages)])
+
+
+def _shown(
+    ctx: CommandContext,
+    report: Mapping[str, Any],
+    of: str,
+    rows: Mapping[str, Mapping[str, float]] | None = None,
+    *,
+    a: str = "",
+) -> int:
+    """Print what was measured, as JSON or for people: its metrics, or ``rows`` of them, of what, and the times."""
+    from recollect.cli._terminal import one_line, print_table
+
     if ctx.json:
-        ctx.emit({"metrics": dict(report.metrics), "budget_chars": report.budget_chars, "questions": report.questions})
+        ctx.emit(report)
         return 0
-    _show_metrics(ctx, report.metrics)
-    limit = f"{report.passages:,} passages" if report.passages else f"{report.budget_chars:,} characters"
-    ctx.out.print(f"{report.questions:,} questions, {limit} each")
+    if rows is None:
+        print_table(ctx.out, (), [(name, f"{value:.4f}") for name, value in report["metrics"].items()])
+    else:
+        names = [name.replace("evidence_", "").replace("session_hit", "session") for name in next(iter(rows.values()))]
+        figures = [(one_line(name), *(f"{value:.4f}" for value in one.values())) for name, one in rows.items()]
+        print_table(ctx.out, ("", *names), figures)
+    ctx.out.print(f"{of} in {report['seconds']:,.1f} s" if "seconds" in report else of)
+    if a:
+        p50, p95 = report["query_ms"].values()
+        ctx.out.print(f"a {a}: {p50:,.1f} ms (median), {p95:,.1f} ms (95th percentile)")
     return 0
 
 
-def _show_metrics(ctx: CommandContext, metrics: Mapping[str, float]) -> None:
-    from rich.table import Table
+def _show_all(ctx: CommandContext, rows: Sequence[Mapping[str, Any]], worst: Mapping[str, Any] | None, of: str) -> None:
+    from recollect.cli._terminal import one_line, print_table
 
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(justify="right")
-    for name, value in metrics.items():
-        table.add_row(name, f"{value:.4f}")
-    ctx.out.print(table)
+    compared = any(row["baseline"] is not None for row in rows)
+    cells = [
+        (
+            *(one_line(row["set"]), row["metric"], f"{row['value']:.4f}"),
+            *(
+                ("" if row["baseline"] is None else f"{row['baseline']:.4f}", _percent(row["change"]))
+                if compared
+                else ()
+            ),
+        )
+        for row in rows
+    ]
+    print_table(ctx.out, ("set", "metric", "now", *(("before", "change") if compared else ())), cells, left=(0, 1))
+    if worst is not None:
+        ctx.out.print(f"worst: {_percent(worst['change'])} ({one_line(worst['set'])}, {worst['metric']})")
+    ctx.out.print(of)
 
 
-command(app, "beir", local="it measures what searches and answers do in its own process")(_beir)
-command(app, "spans", local="it measures what searches and answers do in its own process")(_spans)
-evaluate_pages.register(app)
-evaluate_memory.register(app)
-evaluate_all.register(app)
+def _percent(change: float | None) -> str:
+    return "" if change is None else f"{100 * change:+.1f} %"
+
+
+command(app, "beir", local=LOCAL)(_beir)
+command(app, "spans", local=LOCAL)(_spans)
+command(app, "pages", local="it reads pages with this machine's parsers")(_pages)
+command(app, "memory", local=LOCAL)(_memory)
+command(app, "all", local=LOCAL)(_all)
 compare.register(app)
-report.register(app)
 make.register(app)

@@ -14,7 +14,6 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
-    from recollect.evaluation.make import DraftSource
     from recollect.pipeline import View
 
 # Reading every document of a large collection would take long and add little.
@@ -53,10 +52,9 @@ def _make(
         place = next((one for one in view.collections.list() if one.name == ctx.collection), None)
         if place is None or not place.document_count:
             raise NotFoundError(f"The collection {ctx.collection!r} is empty. Fill it: recollect ingest FOLDER")
-        drafts = draft_cases(_documents(ctx, view), count=count, language=place.language)
-    if not drafts:
+        cases = draft_cases(_documents(ctx, view), count=count, language=place.language)
+    if not cases:
         raise NotFoundError(f"No sentence of {ctx.collection!r} can be asked for: the texts hold no whole sentences.")
-    cases = [draft.as_case() for draft in drafts]
     text = dump_suite(cases, comment=_COMMENT)
     if out is not None:
         out.write_text(text, encoding="utf-8")
@@ -69,17 +67,16 @@ def _make(
     return 0
 
 
-def _documents(ctx: CommandContext, view: View) -> Iterator[DraftSource]:
+def _documents(ctx: CommandContext, view: View) -> Iterator[tuple[str, str]]:
     """The collection's documents; of many, some from all over it."""
     from recollect.cli._progress import WorkBar
-    from recollect.evaluation.make import DraftSource
+    from recollect.evaluation.rag_test import tracked
 
     ids: list[int] = []
     while page := view.documents.list(status="embedded", after=ids[-1] if ids else 0, limit=_PAGE):
         ids += [record.document_id for record in page]
     chosen = ids[:: max(1, -(-len(ids) // _MAX_DOCUMENTS))]
     with WorkBar(ctx.err, "Reading", unit="documents") as bar:
-        for done, document_id in enumerate(chosen, start=1):
+        for document_id in tracked(chosen, bar.update):
             record = view.documents.get(document_id)
-            yield DraftSource(source=record.source, content=record.content or "")
-            bar.update(done, len(chosen))
+            yield record.source, record.content or ""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._evaluation import measured
+from recollect.cli._evaluation import LOCAL, measured, under_test
 from recollect.cli._options import CollectionOption, SearchOptions, command
 from recollect.errors import UsageError
-from recollect.evaluation.case_options import options_of
 from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ _TITLES = {
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "quality-test", local="it measures what searches and answers do in its own process")(_quality_test)
+    command(app, "quality-test", local=LOCAL)(_quality_test)
 
 
 def _quality_test(
@@ -73,7 +72,7 @@ def _quality_test(
     The exit status is 1 if a case fails with some model.
     """
     from recollect.evaluation.case_files import load_suite
-    from recollect.evaluation.quality_report import render_quality
+    from recollect.evaluation.html_report import render_quality
 
     suite = load_suite(file)
     if model and all_models:
@@ -159,8 +158,7 @@ def _measured_model(
     collection: str | None,
 ) -> ModelQuality:
     from recollect.cli._progress import WorkBar
-    from recollect.cli.rag_test import under_test
-    from recollect.evaluation.quality import priced, run_quality
+    from recollect.evaluation.quality import run_quality
     from recollect.retrieval.validation import validate
 
     given = search.retrieval(config)
@@ -168,7 +166,7 @@ def _measured_model(
     options = replace(given, top_k=given.top_k or config.answer.passages, relevance_floor=True)
     asked = [suite.search(case) for case in suite.cases]
     for one in asked:
-        validate(one.query, options_of(one, options))
+        validate(one.query, one.options(options))
     name = _name(config)
     with (
         ctx.view(measured(config)) as whole,
@@ -177,15 +175,15 @@ def _measured_model(
     ):
         # The first search loads the model of embeddings, which is no part of any answer's latency.
         view.search(asked[0].query, options)
-        quality = run_quality(
+        return run_quality(
             suite,
             model=name,
-            ask=lambda one: _of(view, one).ask(one.query, options_of(one, options)),
+            ask=lambda one: _of(view, one).ask(one.query, one.options(options)),
             judge=None if judging is None else _judge(view, judging, asked, options),
+            input_price=config.answer.input_price,
+            output_price=config.answer.output_price,
             progress=bar.update,
         )
-    answer = config.answer
-    return priced(quality, input_price=answer.input_price, output_price=answer.output_price)
 
 
 def _of(view: View, asked: CaseSearch) -> View:
@@ -202,7 +200,7 @@ def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: 
 
     def sources(answer: Answer) -> list[str]:
         one = next(one for one in asked if one.query == answer.question)
-        return [hit.content for hit in _of(view, one).search(one.query, options_of(one, options)).results]
+        return [hit.content for hit in _of(view, one).search(one.query, one.options(options)).results]
 
     return ModelJudge(
         model,
@@ -213,30 +211,26 @@ def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: 
 
 
 def _show(ctx: CommandContext, models: list[ModelQuality], html: Path | None) -> None:
-    from rich.table import Table
-
-    from recollect.cli._terminal import one_line
+    from recollect.cli._terminal import one_line, print_table
+    from recollect.evaluation.html_report import shown
     from recollect.evaluation.quality import METRICS
-    from recollect.evaluation.quality_report import shown
 
     metrics = [name for name in METRICS if any(model.mean(name) is not None for model in models)]
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("Model", overflow="fold", min_width=10)
-    for title in ("passed", *(_TITLES[name] for name in metrics), "ms", "tokens", "cost"):
-        table.add_column(title, justify="right", no_wrap=True)
+    rows = []
     for model in models:
-        sent, written = model.tokens()
-        cost = model.cost()
-        passed = sum(result.passed for result in model.results)
-        table.add_row(
-            one_line(model.model),
-            f"{passed:,}/{len(model.results):,}",
-            *(shown(model.mean(name)) for name in metrics),
-            f"{model.latency_ms(0.5):,.0f}",
-            f"{sent + written:,}",
-            "–" if cost is None else f"{cost:.4f}",
+        cost, counts = model.cost(), model.counts()
+        rows.append(
+            (
+                one_line(model.model),
+                f"{counts['passed']:,}/{counts['cases']:,}",
+                *(shown(model.mean(name)) for name in metrics),
+                f"{model.latency_ms(0.5):,.0f}",
+                f"{sum(model.tokens().values()):,}",
+                "–" if cost is None else f"{cost:.4f}",
+            )
         )
-    ctx.out.print(table)
+    head = ("Model", "passed", *(_TITLES[name] for name in metrics), "ms", "tokens", "cost")
+    print_table(ctx.out, head, rows, gap=1)
     for model in models:
         for result in model.results:
             if not result.passed:

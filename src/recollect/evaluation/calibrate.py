@@ -18,32 +18,8 @@ _FOLDS = 5
 _REPEATS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredCase:
-    """A test case as the threshold sees it.
-
-    Attributes:
-        name: Of the case.
-        answerable: Whether the documents answer it.
-        score: The rule's probability that the evidence answers it; `ALWAYS_REFUSED` where it is refused regardless.
-    """
-
-    name: str
-    answerable: bool
-    score: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Errors:
-    """Shares of cases judged wrongly, 0 to 1.
-
-    Attributes:
-        false_answers: Of the cases without an answer, those that are answered.
-        false_refusals: Of the cases with an answer, those that are refused.
-    """
-
-    false_answers: float
-    false_refusals: float
+#: Shares of cases judged wrongly, 0 to 1: ``false_answers`` of those without an answer, ``false_refusals`` of others.
+Errors = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +35,7 @@ class Calibration:
         fitted: Errors on the cases that the threshold was found on: too kind to it.
         held_out: Errors on cases left out of the search for the threshold, averaged over repeated folds; None where
             there are too few cases.
-        enough: Whether there are enough cases without an answer for the target to be promised at all.
+        enough_cases: Whether there are enough cases without an answer for the target to be promised at all.
     """
 
     threshold: float
@@ -69,10 +45,17 @@ class Calibration:
     before: Errors
     fitted: Errors
     held_out: Errors | None
-    enough: bool
+    enough_cases: bool
 
 
-def calibrate(cases: Sequence[ScoredCase], *, target: float = 0.05, before: float = 0.5, seed: int = 0) -> Calibration:
+def calibrate(
+    answerable: Sequence[float],
+    unanswerable: Sequence[float],
+    *,
+    target: float = 0.05,
+    before: float = 0.5,
+    seed: int = 0,
+) -> Calibration:
     """Find the threshold that keeps false answers at the target.
 
     It is the lowest one with this property: of questions without an answer, drawn like those of the cases, at most the
@@ -81,7 +64,9 @@ def calibrate(cases: Sequence[ScoredCase], *, target: float = 0.05, before: floa
     refused and the target cannot be promised.
 
     Args:
-        cases: At least one with an answer and one without.
+        answerable: Of each case with an answer, the rule's probability that the evidence answers it; `ALWAYS_REFUSED`
+            where it is refused regardless. At least one.
+        unanswerable: The same of each case without an answer.
         target: Share of false answers allowed, from 0 to below 1.
         before: The threshold that holds so far, for comparison.
         seed: Of the random folds.
@@ -91,8 +76,7 @@ def calibrate(cases: Sequence[ScoredCase], *, target: float = 0.05, before: floa
     """
     if not 0 <= target < 1:
         raise UsageError(f"the target of false answers must be from 0 to below 1, not {target!r}")
-    good = np.array([case.score for case in cases if case.answerable])
-    bad = np.array([case.score for case in cases if not case.answerable])
+    good, bad = np.array(answerable), np.array(unanswerable)
     if not len(good) or not len(bad):
         raise UsageError(
             f"calibrating needs cases with an answer and cases without (answerable: false); there are {len(good)} and "
@@ -107,7 +91,7 @@ def calibrate(cases: Sequence[ScoredCase], *, target: float = 0.05, before: floa
         before=errors(good, bad, before),
         fitted=errors(good, bad, threshold),
         held_out=_held_out(good, bad, target, seed),
-        enough=_allowed(len(bad), target) >= 0,
+        enough_cases=_allowed(len(bad), target) >= 0,
     )
 
 
@@ -132,9 +116,10 @@ def errors(answerable: np.ndarray, unanswerable: np.ndarray, threshold: float) -
         unanswerable: Scores of cases without.
         threshold: Refuse below it.
     """
-    return Errors(
-        false_answers=float((unanswerable >= threshold).mean()), false_refusals=float((answerable < threshold).mean())
-    )
+    return {
+        "false_answers": float((unanswerable >= threshold).mean()),
+        "false_refusals": float((answerable < threshold).mean()),
+    }
 
 
 def stored_rule(
@@ -148,7 +133,6 @@ def stored_rule(
         embedding_model: That the similarities come from: with another, the rule means nothing.
         reranker: That chose the passages.
     """
-    held_out = calibration.held_out
     return {
         **rule.as_mapping(),
         "threshold": calibration.threshold,
@@ -157,9 +141,7 @@ def stored_rule(
         "target": calibration.target,
         "answerable": calibration.answerable,
         "unanswerable": calibration.unanswerable,
-        "held_out": {"false_answers": held_out.false_answers, "false_refusals": held_out.false_refusals}
-        if held_out
-        else None,
+        "held_out": calibration.held_out,
     }
 
 
@@ -179,7 +161,7 @@ def _held_out(good: np.ndarray, bad: np.ndarray, target: float, seed: int) -> Er
             threshold = find_threshold(np.delete(bad, bad_part), target)
             answered.extend(bad[bad_part] >= threshold)
             refused.extend(good[good_part] < threshold)
-    return Errors(false_answers=float(np.mean(answered)), false_refusals=float(np.mean(refused)))
+    return {"false_answers": float(np.mean(answered)), "false_refusals": float(np.mean(refused))}
 
 
 def _folds(count: int, random: np.random.Generator) -> list[np.ndarray]:

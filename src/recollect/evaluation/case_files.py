@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.evaluation.cases import SPELLINGS, Case, Defaults, Evidence, Persona, Suite, Thresholds
+from recollect.evaluation.records import Strict, complaint
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+_R = TypeVar("_R", bound=Strict)
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
 
@@ -57,25 +63,31 @@ def parse_suite(text: str, *, name: str = "test cases") -> Suite:
         text: The file's content.
         name: Stands before every complaint.
     """
-    content, node = read_yaml(text, name=name, wanted="cases")
-    try:
-        return Suite.model_validate(content)
-    except ValidationError as exc:
-        problems = [_problem(error, node, content, name) for error in exc.errors(include_url=False)]
-        raise UsageError("\n".join(problems)) from exc
+    return parsed(text, Suite, name=name, wanted="cases")
 
 
-def read_yaml(text: str, *, name: str, wanted: str) -> tuple[dict[str, object], yaml.Node]:
-    """A mapping in YAML, without aliases and repeated keys, and where in the text everything stands.
+def parsed(text: str, kind: type[_R], *, name: str, wanted: str) -> _R:
+    """A file in YAML as a record.
 
     Args:
         text: The file's content.
+        kind: Of record.
         name: Stands before every complaint.
         wanted: A key that it must have, for the complaints.
 
     Raises:
-        UsageError: It is no such mapping.
+        UsageError: It is no such record; the message names the line of each problem.
     """
+    content, node = _read_yaml(text, name=name, wanted=wanted)
+    try:
+        return kind.model_validate(content)
+    except ValidationError as exc:
+        problems = [_problem(error, node, content, name, kind) for error in exc.errors(include_url=False)]
+        raise UsageError("\n".join(problems)) from exc
+
+
+def _read_yaml(text: str, *, name: str, wanted: str) -> tuple[dict[str, object], yaml.Node]:
+    """A mapping in YAML, without aliases and repeated keys, and where in the text everything stands."""
     try:
         node = _Loader(text).get_single_node()
         if node is None:
@@ -132,24 +144,12 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_MESSAGES = {
-    "extra_forbidden": "there is no such key",
-    "missing": "is missing",
-    "tuple_type": "must be a list",
-    "model_type": "must be a mapping",
-    "mapping_type": "must be a mapping",
-    "dict_type": "must be a mapping",
-}
-
-
-def _problem(error: Any, node: yaml.Node, content: Mapping[str, Any], name: str) -> str:  # noqa: ANN401 - pydantic's
+def _problem(error: ErrorDetails, node: yaml.Node, content: Mapping[str, Any], name: str, kind: type[BaseModel]) -> str:
     line, found = _found(node, error["loc"])
     # As the file spells it.
     place = [part for part in (*found, *error["loc"][len(found) :]) if part != "where"]
-    message = _MESSAGES.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
-    if error["type"] == "string_type":
-        message = f"must be text: put {str(error['input'])!r} in quotes"
-    elif error["type"] == "extra_forbidden":
+    message = complaint(error)
+    if error["type"] == "extra_forbidden" and kind is Suite:
         message += f"; there are {', '.join(_known_keys(place[:-1]))}"
     case = _case_name(content, place)
     path = ".".join(str(part) for part in place[2:] if part != "as") if case else ".".join(str(part) for part in place)
@@ -180,11 +180,6 @@ def _case_name(content: Mapping[str, Any], place: Sequence[object]) -> str:
         return ""
     case = content["cases"][place[1]]
     return f"case {case['name']!r}" if isinstance(case, dict) and "name" in case else f"case {place[1] + 1}"
-
-
-def line_of(node: yaml.Node, place: Sequence[object]) -> int:
-    """The line of the innermost part of ``place`` that is in the file, from 1."""
-    return _found(node, place)[0]
 
 
 def _found(node: yaml.Node, place: Sequence[object]) -> tuple[int, list[object]]:

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from recollect.errors import UsageError
+from recollect.evaluation.records import Line, Lines, Strict
+from recollect.model import RetrievalOptions
 from recollect.model.filter import parse_filter
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Line = Annotated[str, Field(min_length=1, strict=True)]
+
+_OneOrMore = BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,))
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+def plain(text: str) -> str:
+    """A text as it is compared: compatible characters and case unified, runs of blanks as one."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _lists(value: Any, names: Iterable[str]) -> Any:  # noqa: ANN401 - whatever the file holds
-    """A mapping in which one thing stands for a list of it."""
-    if not isinstance(value, Mapping):
-        return value
-    return {
-        key: (item,) if key in names and not isinstance(item, list | tuple) else item for key, item in value.items()
-    }
-
-
-class Evidence(_Strict):
+class Evidence(Strict):
     """What a passage must have to count: all that is given. In a file, a plain string is a ``source``.
 
     Attributes:
@@ -39,15 +35,13 @@ class Evidence(_Strict):
             no difference.
     """
 
-    source: tuple[Line, ...] = ()
-    text: tuple[Line, ...] = ()
+    source: Lines = ()
+    text: Lines = ()
 
     @model_validator(mode="before")
     @classmethod
-    def _from_plain(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        if isinstance(value, str):
-            return {"source": (value,)}
-        return _lists(value, ("source", "text"))
+    def _from_plain(cls, value: object) -> object:
+        return {"source": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _says_something(self) -> Evidence:
@@ -60,8 +54,12 @@ class Evidence(_Strict):
         text = " or ".join(f"“{text}”" for text in self.text)
         return " in ".join(part for part in (text, " or ".join(self.source)) if part)
 
+    def words_in(self, text: str) -> bool:
+        """Whether a text holds the words, where there are any."""
+        return not self.text or any(plain(words) in plain(text) for words in self.text)
 
-class Filters(_Strict):
+
+class Filters(Strict):
     """Which documents are searched: four short forms, and beside them the whole language of `recollect.model.filter`.
 
     Attributes:
@@ -72,9 +70,9 @@ class Filters(_Strict):
         where: Every other entry of a file's ``filters``, as a filter in the full language; None: there is none.
     """
 
-    department: tuple[Line, ...] = ()
-    source: tuple[Line, ...] = ()
-    tags: tuple[Line, ...] = ()
+    department: Lines = ()
+    source: Lines = ()
+    tags: Lines = ()
     metadata: Mapping[str, Any] = Field(default_factory=dict)
     where: Mapping[str, Any] | None = None
 
@@ -94,7 +92,7 @@ class Filters(_Strict):
                 full |= {f"metadata.{name}": wanted for name, wanted in compared.items()}
             else:
                 full[str(key)] = item
-        return {**_lists(short, _SHORT_FILTERS), "where": full or None}
+        return {**short, "where": full or None}
 
     @field_validator("where")
     @classmethod
@@ -107,7 +105,6 @@ class Filters(_Strict):
         return value
 
 
-_LISTS = ("must_have", "must_not_have", "expected_facts")
 _SHORT_FILTERS = ("department", "source", "tags")
 
 
@@ -120,7 +117,7 @@ def _without_dates(value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
     return value.isoformat() if isinstance(value, date) else value
 
 
-class Persona(_Strict):
+class Persona(Strict):
     """A caller that cases can be run as: whose knowledge is searched, as of when, and which part of it.
 
     Attributes:
@@ -130,15 +127,10 @@ class Persona(_Strict):
         as_of: What was known at this time; None: now. A time without a zone is UTC, a date its first moment.
     """
 
-    department: tuple[Line, ...] = ()
-    tags: tuple[Line, ...] = ()
+    department: Lines = ()
+    tags: Lines = ()
     tenant_id: Annotated[int, Field(ge=1, strict=True)] | None = None
     as_of: datetime | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_as_a_list(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        return _lists(value, ("department", "tags"))
 
     @field_validator("as_of", mode="before")
     @classmethod
@@ -153,7 +145,7 @@ class Persona(_Strict):
         return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
 
 
-class Thresholds(_Strict):
+class Thresholds(Strict):
     """What a case must reach; None: not looked at. The first four are of searches, the others of answers.
 
     Attributes:
@@ -185,7 +177,7 @@ _OF_SEARCHES = frozenset({"precision", "recall", "mrr", "latency_ms"})
 SPELLINGS = {"question": "query", "expected_refusal": "answerable"}
 
 
-class Case(_Strict):
+class Case(Strict):
     """One question and what a good engine does with it.
 
     Attributes:
@@ -204,9 +196,9 @@ class Case(_Strict):
 
     name: Line
     query: Line
-    must_have: tuple[Evidence, ...] = ()
-    must_not_have: tuple[Evidence, ...] = ()
-    expected_facts: tuple[Annotated[tuple[Line, ...], Field(min_length=1)], ...] = ()
+    must_have: Annotated[tuple[Evidence, ...], _OneOrMore] = ()
+    must_not_have: Annotated[tuple[Evidence, ...], _OneOrMore] = ()
+    expected_facts: Annotated[tuple[Annotated[Lines, Field(min_length=1)], ...], _OneOrMore] = ()
     answerable: bool | None = None
     filters: Filters = Filters()
     persona: Line | None = Field(None, alias="as")
@@ -220,14 +212,12 @@ class Case(_Strict):
             return value
         if twice := [f"{other} or {name}" for other, name in SPELLINGS.items() if other in value and name in value]:
             raise ValueError(f"give {twice[0]}, not both")
-        case = {SPELLINGS.get(key, key): item for key, item in _lists(value, _LISTS).items()}
+        case = {SPELLINGS.get(key, key): item for key, item in value.items()}
         if isinstance(refusal := value.get("expected_refusal"), bool):
             case["answerable"] = not refusal
         if isinstance(case.get("query"), str):
             case.setdefault("name", case["query"])
-        if facts := case.get("expected_facts"):
-            case["expected_facts"] = tuple(fact if isinstance(fact, list | tuple) else (fact,) for fact in facts)
-        if facts or not (case.get("must_have") or case.get("must_not_have")):
+        if case.get("expected_facts") or not (case.get("must_have") or case.get("must_not_have")):
             case.setdefault("answerable", True)
         return case
 
@@ -263,15 +253,33 @@ class CaseSearch:
     tenant_id: int | None = None
     as_of: datetime | None = None
 
+    def options(self, given: RetrievalOptions) -> RetrievalOptions:
+        """The options of its search: those given, with its number of passages and narrowed by its filters.
 
-class Defaults(_Strict):
+        Its departments and sources stand in place of those given, where it names any; everything else must hold as
+        well.
+        """
+        filters = self.filters
+        wholes = [whole for whole in (given.filters, filters.where) if whole]
+        return replace(
+            given,
+            top_k=self.top_k or given.top_k,
+            department=filters.department or given.department,
+            source=filters.source or given.source,
+            tags=(*given.tags, *filters.tags),
+            metadata_filters={**given.metadata_filters, **filters.metadata},
+            filters={"and": wholes} if len(wholes) > 1 else next(iter(wholes), None),
+        )
+
+
+class Defaults(Strict):
     """What holds for every case that does not say otherwise."""
 
     top_k: Annotated[int, Field(ge=1, le=1000)] | None = None
     thresholds: Thresholds = Thresholds(recall=1.0)
 
 
-class Suite(_Strict):
+class Suite(Strict):
     """A file of test cases.
 
     Attributes:

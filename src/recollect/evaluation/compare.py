@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from recollect.errors import UsageError
-from recollect.evaluation.outcomes import QueryOutcome
+from recollect.evaluation.outcomes import Outcome, means, times
 from recollect.evaluation.significance import PairedDifference, holm, paired_difference
 
 
@@ -23,16 +23,15 @@ class SystemRun:
     """
 
     name: str
-    outcomes: tuple[QueryOutcome, ...]
+    outcomes: tuple[Outcome, ...]
 
     def means(self) -> dict[str, float]:
         """Average figures by name."""
-        names = list(self.outcomes[0].metrics) if self.outcomes else []
-        return {name: float(np.mean([outcome.metrics[name] for outcome in self.outcomes])) for name in names}
+        return means([outcome.metrics for outcome in self.outcomes], np.sum)
 
-    def milliseconds(self, percentile: float) -> float:
-        """The time that this percentage of the searches stays below."""
-        return float(np.percentile([outcome.milliseconds for outcome in self.outcomes], percentile))
+    def times(self) -> dict[str, float]:
+        """The median and the 95th percentile of the milliseconds of its searches."""
+        return times([outcome.milliseconds for outcome in self.outcomes])
 
     def curve(self) -> list[float]:
         """Average recall at each of the task's points."""
@@ -69,6 +68,10 @@ class Verdict:
             return None
         return self.second if self.result.difference > 0 else self.first
 
+    def p_in_words(self) -> str:
+        """The corrected p, for people."""
+        return "< 0.001" if self.corrected_p < 0.001 else f"{self.corrected_p:.3f}"
+
     def in_words(self) -> str:
         """The verdict, for people."""
         return f"{self.winner} is better" if self.winner else "no difference shown"
@@ -92,14 +95,7 @@ class Comparison:
         """Plain values for ``json.dumps``."""
         return {
             "queries": len(self.runs[0].outcomes),
-            "systems": [
-                {
-                    "name": run.name,
-                    "metrics": run.means(),
-                    "query_ms": {"p50": round(run.milliseconds(50), 3), "p95": round(run.milliseconds(95), 3)},
-                }
-                for run in self.runs
-            ],
+            "systems": [{"name": run.name, "metrics": run.means(), "query_ms": run.times()} for run in self.runs],
             "comparisons": [
                 {
                     "metric": verdict.metric,
@@ -143,10 +139,9 @@ def compare(runs: Sequence[SystemRun], *, samples: int = 10_000, confidence: flo
     verdicts: list[Verdict] = []
     for metric in runs[0].means():
         pairs = list(combinations(runs, 2))
+        figures = {run.name: [outcome.metrics[metric] for outcome in run.outcomes] for run in runs}
         results = [
-            paired_difference(
-                _figures(a, metric), _figures(b, metric), samples=samples, confidence=confidence, seed=seed
-            )
+            paired_difference(figures[a.name], figures[b.name], samples=samples, confidence=confidence, seed=seed)
             for a, b in pairs
         ]
         corrected = holm([result.p_value for result in results])
@@ -155,7 +150,3 @@ def compare(runs: Sequence[SystemRun], *, samples: int = 10_000, confidence: flo
             for (a, b), result, p in zip(pairs, results, corrected, strict=True)
         ]
     return Comparison(runs=tuple(runs), verdicts=tuple(verdicts), confidence=confidence)
-
-
-def _figures(run: SystemRun, metric: str) -> list[float]:
-    return [outcome.metrics[metric] for outcome in run.outcomes]

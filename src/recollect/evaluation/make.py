@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from recollect.chunking.sentences import sentence_spans
-from recollect.evaluation.rag_test import plain
+from recollect.evaluation.cases import plain
 from recollect.retrieval.analysis import Analyzer
 
 _SHORTEST, _LONGEST = 40, 280
@@ -34,36 +34,6 @@ _DETAIL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftSource:
-    """A document to draft cases from."""
-
-    source: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A drafted test case.
-
-    Attributes:
-        name: Unique among the drafts.
-        query: Key words of the sentence, or the sentence with a gap where a detail stood.
-        sources: The documents that hold the sentence.
-        text: The sentence, on one line.
-    """
-
-    name: str
-    query: str
-    sources: tuple[str, ...]
-    text: str
-
-    def as_case(self) -> dict[str, object]:
-        """As it stands in a file of test cases."""
-        source = self.sources[0] if len(self.sources) == 1 else list(self.sources)
-        return {"name": self.name, "query": self.query, "must_have": [{"source": source, "text": self.text}]}
-
-
 @dataclass(frozen=True, slots=True)
 class _Sentence:
     text: str
@@ -71,7 +41,9 @@ class _Sentence:
     place: float
 
 
-def draft_cases(sources: Iterable[DraftSource], *, count: int = 50, language: str = "en") -> list[Draft]:
+def draft_cases(
+    sources: Iterable[tuple[str, str]], *, count: int = 50, language: str = "en"
+) -> list[dict[str, object]]:
     """Draft test cases.
 
     A sentence is informative if its terms are rare among all sentences, if it holds a detail (a number, an identifier),
@@ -79,29 +51,29 @@ def draft_cases(sources: Iterable[DraftSource], *, count: int = 50, language: st
     gives a second. The same documents give the same drafts.
 
     Args:
-        sources: Read once, one at a time.
+        sources: The sources and contents of documents; read once, one at a time.
         count: So many at most.
         language: ISO 639-1 code.
 
     Returns:
-        The drafts, by document. They ask with the documents' own words, so they find what an engine loses, not what it
-        fails to understand.
+        The drafts, by document, as they stand in a file of test cases. They ask with the documents' own words, so they
+        find what an engine loses, not what it fails to understand.
     """
     analyzer = Analyzer(language)
     frequencies: Counter[str] = Counter()
     total = 0
     holders: dict[str, set[str]] = defaultdict(set)
     found: dict[str, list[_Sentence]] = {}
-    for source in sources:
-        sentences = _sentences(source.content, analyzer, language)
+    for source, content in sources:
+        sentences = _sentences(content, analyzer, language)
         for sentence in sentences:
             total += 1
             frequencies.update(set(sentence.terms))
         # Rarity among what was read so far is good enough to choose what to remember.
         kept = sorted(sentences, key=lambda one: -_worth(one, frequencies, total))[:_KEPT]
-        found[source.source] = kept
+        found[source] = kept
         for sentence in kept:
-            holders[plain(sentence.text)].add(source.source)
+            holders[plain(sentence.text)].add(source)
     ranked = {
         name: sorted(kept, key=lambda one: (-_worth(one, frequencies, total), one.text)) for name, kept in found.items()
     }
@@ -155,22 +127,18 @@ def _named(
     frequencies: Counter[str],
     total: int,
     analyzer: Analyzer,
-) -> list[Draft]:
-    drafts = []
+) -> list[dict[str, object]]:
+    drafts: list[dict[str, object]] = []
     numbers: Counter[str] = Counter()
     for index, (source, sentence) in enumerate(sorted(chosen, key=lambda pair: pair[0])):
         stem = PurePosixPath(source).stem[:60] or "case"
         numbers[stem] += 1
         gap = _with_gap(sentence.text) if index % 2 else None
         rarity = {term: _rarity(term, frequencies, total) for term in sentence.terms}
-        drafts.append(
-            Draft(
-                name=f"{stem}-{numbers[stem]}",
-                query=gap or _keywords(sentence.text, rarity, analyzer),
-                sources=tuple(sorted(holders[plain(sentence.text)])),
-                text=sentence.text,
-            )
-        )
+        within = sorted(holders[plain(sentence.text)])
+        wanted = {"source": within[0] if len(within) == 1 else within, "text": sentence.text}
+        query = gap or _keywords(sentence.text, rarity, analyzer)
+        drafts.append({"name": f"{stem}-{numbers[stem]}", "query": query, "must_have": [wanted]})
     return drafts
 
 

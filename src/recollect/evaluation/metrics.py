@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 Span = tuple[int, int]
 
 #: The measures of :func:`ranking_metrics`, named as ``ir_measures`` names them.
 RANKING_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanScores:
-    """How well the characters shown cover the characters that answer; each 0 to 1."""
-
-    recall: float
-    precision: float
-    iou: float
 
 
 def ranking_metrics(
@@ -66,8 +56,8 @@ def _discounted(gains: Sequence[int]) -> float:
     return math.fsum(gain / math.log2(place + 1) for place, gain in enumerate(gains, 1))
 
 
-def span_scores(references: Iterable[Span], shown: Iterable[Span], *, shown_elsewhere: int = 0) -> SpanScores:
-    """Recall, precision and intersection over union of characters.
+def span_scores(references: Iterable[Span], shown: Iterable[Span], *, shown_elsewhere: int = 0) -> dict[str, float]:
+    """``recall``, ``precision`` and ``iou`` (intersection over union) of characters, each 0 to 1.
 
     Args:
         references: Ranges of a document that answer a question; characters in several of them count once.
@@ -81,21 +71,11 @@ def span_scores(references: Iterable[Span], shown: Iterable[Span], *, shown_else
     total_shown = _length(shown) + shown_elsewhere
     found = _common_length(wanted, _union(shown))
     joined = total_wanted + total_shown - found
-    return SpanScores(
-        recall=found / total_wanted if total_wanted else 0.0,
-        precision=found / total_shown if total_shown else 0.0,
-        iou=found / joined if joined else 0.0,
-    )
-
-
-def mean_span_scores(scores: Sequence[SpanScores]) -> SpanScores:
-    """The average over questions; zeros where there are none."""
-    count = max(1, len(scores))
-    return SpanScores(
-        recall=sum(score.recall for score in scores) / count,
-        precision=sum(score.precision for score in scores) / count,
-        iou=sum(score.iou for score in scores) / count,
-    )
+    return {
+        "recall": found / total_wanted if total_wanted else 0.0,
+        "precision": found / total_shown if total_shown else 0.0,
+        "iou": found / joined if joined else 0.0,
+    }
 
 
 def _union(spans: Iterable[Span]) -> list[Span]:

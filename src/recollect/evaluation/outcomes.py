@@ -1,40 +1,42 @@
-"""What one system made of every query: figures, times, what was looked for and what was found.
+"""One runner for all that is measured: every question is searched once, timed, and scored by what its data set says.
 
-A system is handed over as a function that searches. What is measured depends on the data: rankings of documents (BEIR
-form), characters shown (span form) or must-haves found (test cases).
+A system is a function that searches. What is measured depends on the data: rankings of documents, characters or pages
+shown, turns recalled, must-haves found.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
 
 from recollect.errors import UsageError
 from recollect.evaluation.cases import Case, CaseSearch, Suite
-from recollect.evaluation.datasets import BeirDataset, SpanDataset, SpanQuestion
-from recollect.evaluation.metrics import SpanScores, query_metrics, span_scores
-from recollect.evaluation.rag_test import Found, Progress, meets, score
-from recollect.evaluation.runner import ShownPassage, fitting
+from recollect.evaluation.datasets import Conversation, MemoryQuestion, Question, shortened
+from recollect.evaluation.metrics import Span, query_metrics, span_scores
+from recollect.evaluation.rag_test import Progress, meets, score, tracked
+from recollect.model import RetrievedContext
+
+_T = TypeVar("_T")
+_F = TypeVar("_F")
+_R = TypeVar("_R")
 
 #: Passages counted, for the curves of rankings and of test cases.
 DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 #: Characters shown, for the curves of spans.
 BUDGETS = (500, 1000, 2000, 4000, 8000)
+#: Passages among which an answering page is looked for.
+PAGE_DEPTHS = (1, 5, 10)
+#: Turns among which recall is measured.
+TURN_DEPTHS = (5, 10, 20)
+#: A session is found when it is among so many distinct ones.
+SESSIONS = 10
 
 _FOUND_SHOWN = 5
-_TEXT_SHOWN = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """A passage that a search returned: ``text`` stands at ``start`` to ``end`` of ``document``."""
-
-    document: str
-    start: int
-    end: int
-    text: str
-    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +49,15 @@ class ShownHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueryOutcome:
-    """What one system made of one query.
+class Outcome:
+    """What one system made of one question.
 
     Attributes:
         query_id: As in the data.
         query: Its text.
         metrics: Figures by name, each better when higher.
         milliseconds: How long the search took.
-        curve: Recall at each of the task's points.
+        curve: Recall at each of the points of its kind of data.
         expected: What was looked for, in words.
         found: The best passages.
     """
@@ -64,77 +66,169 @@ class QueryOutcome:
     query: str
     metrics: Mapping[str, float]
     milliseconds: float
-    curve: tuple[float, ...]
-    expected: tuple[str, ...]
-    found: tuple[ShownHit, ...]
+    curve: tuple[float, ...] = ()
+    expected: tuple[str, ...] = ()
+    found: tuple[ShownHit, ...] = ()
 
 
-def rank_documents(
-    dataset: BeirDataset, search: Callable[[str], Sequence[Hit]], *, progress: Progress | None = None
-) -> list[QueryOutcome]:
-    """Run the queries of a BEIR data set; figures are those of `ranking_metrics`, by query.
+def run(
+    questions: Sequence[_T],
+    search: Callable[[_T], _F],
+    outcome: Callable[[_T, _F, float], _R],
+    progress: Progress | None = None,
+) -> list[_R]:
+    """Search every question, one after the other.
 
     Args:
-        dataset: The queries and their judgements; the corpus must be in the system already.
-        search: Finds passages, best first; a document ranks by its best one.
-        progress: Told about each finished query.
+        questions: Of any kind.
+        search: Finds what answers one; this is timed.
+        outcome: Scores what was found; its last argument is the milliseconds that the search took.
+        progress: Told about each finished question.
     """
-    timed = _timed(search, [query.text for query in dataset.queries], progress)
-    rankings = {
-        query.query_id: list(dict.fromkeys(hit.document for hit in hits))
-        for query, (hits, _) in zip(dataset.queries, timed, strict=True)
-    }
-    figures = _ranking_figures(
-        rankings, {query.query_id: dataset.judgements[query.query_id] for query in dataset.queries}
-    )
     outcomes = []
-    for query, (hits, milliseconds) in zip(dataset.queries, timed, strict=True):
-        wanted = {name for name, grade in dataset.judgements[query.query_id].items() if grade > 0}
-        ranking = rankings[query.query_id]
-        outcomes.append(
-            QueryOutcome(
-                query_id=query.query_id,
-                query=query.text,
-                metrics=figures[query.query_id],
-                milliseconds=milliseconds,
-                curve=tuple(len(wanted & set(ranking[:depth])) / max(1, len(wanted)) for depth in DEPTHS),
-                expected=tuple(f"document {name}" for name in sorted(wanted)[:10]),
-                found=_shown(hits, [hit.document in wanted for hit in hits]),
-            )
-        )
+    for question in tracked(questions, progress):
+        started = time.perf_counter()
+        found = search(question)
+        milliseconds = (time.perf_counter() - started) * 1000
+        outcomes.append(outcome(question, found, milliseconds))
     return outcomes
 
 
+def means(
+    figures: Sequence[Mapping[str, float]], total: Callable[[list[float]], float] = math.fsum
+) -> dict[str, float]:
+    """Average figures by name; ``total`` adds them up. Nothing where there are none."""
+    names = list(figures[0]) if figures else []
+    return {name: float(total([one[name] for one in figures]) / len(figures)) for name in names}
+
+
+def times(milliseconds: Sequence[float]) -> dict[str, float]:
+    """The median and the 95th percentile."""
+    p50, p95 = np.percentile(milliseconds, [50, 95]).tolist()
+    return {"p50": round(p50, 3), "p95": round(p95, 3)}
+
+
+def rank_documents(question: Question, found: Sequence[RetrievedContext], milliseconds: float) -> Outcome:
+    """Score the documents found by `query_metrics`; a document ranks by its best passage."""
+    ranking = list(dict.fromkeys(hit.source for hit in found))
+    wanted = {name for name, grade in question.answers.items() if grade > 0}
+    return Outcome(
+        query_id=question.question_id,
+        query=question.text,
+        metrics=query_metrics(ranking, question.answers),
+        milliseconds=milliseconds,
+        curve=tuple(len(wanted & set(ranking[:depth])) / max(1, len(wanted)) for depth in DEPTHS),
+        expected=question.expected,
+        found=_shown(found, [hit.source in wanted for hit in found]),
+    )
+
+
 def cover_spans(
-    dataset: SpanDataset,
-    search: Callable[[str], Sequence[Hit]],
+    question: Question,
+    found: Sequence[RetrievedContext],
+    milliseconds: float,
     *,
-    budget_chars: int = 4000,
+    budget_chars: int,
     passages: int | None = None,
-    progress: Progress | None = None,
-) -> list[QueryOutcome]:
-    """Ask the questions of a span data set; figures are recall, precision and IoU of characters.
+) -> Outcome:
+    """Score the characters shown by `span_scores`.
 
     Args:
-        dataset: The questions; the texts must be in the system already.
-        search: Finds passages, best first, enough of them to fill the largest budget.
+        question: What was asked.
+        found: Best first, enough to fill the largest budget.
+        milliseconds: What the search took.
         budget_chars: Show the passages that fit in this many characters.
         passages: Show this many passages instead.
-        progress: Told about each finished question.
     """
-    timed = _timed(search, [question.text for question in dataset.questions], progress)
-    return [
-        _span_outcome(question, dataset.documents[question.document], hits, milliseconds, budget_chars, passages)
-        for question, (hits, milliseconds) in zip(dataset.questions, timed, strict=True)
-    ]
+    ((document, references),) = question.answers.items()
+    spans = [(hit.source, (hit.start_offset, hit.end_offset)) for hit in found]
+
+    def scores(shown: Sequence[tuple[str, Span]]) -> dict[str, float]:
+        here = [span for source, span in shown if source == document]
+        elsewhere = sum(end - start for source, (start, end) in shown if source != document)
+        return span_scores(references, here, shown_elsewhere=elsewhere)
+
+    def answers(source: str, span: Span) -> bool:
+        return source == document and any(start < span[1] and span[0] < end for start, end in references)
+
+    return Outcome(
+        query_id=question.question_id,
+        query=question.text,
+        metrics=scores(fitting(spans, budget_chars) if passages is None else spans[:passages]),
+        milliseconds=milliseconds,
+        curve=tuple(scores(fitting(spans, budget))["recall"] for budget in BUDGETS),
+        expected=question.expected,
+        found=_shown(found, [answers(*one) for one in spans]),
+    )
+
+
+def fitting(found: Sequence[tuple[str, Span]], budget_chars: int) -> list[tuple[str, Span]]:
+    """The passages, best first, up to the first that would exceed the budget.
+
+    That one is neither cut nor skipped in favour of a shorter one further down: a cut passage could not be cited, and
+    skipping would reward an engine for the length of its worse results.
+
+    Args:
+        found: Documents and their characters, best first.
+        budget_chars: How many characters may be shown, repeated ones counted each time.
+    """
+    shown = []
+    room = budget_chars
+    for document, (start, end) in found:
+        room -= end - start
+        if room < 0:
+            break
+        shown.append((document, (start, end)))
+    return shown
+
+
+def hit_pages(question: Question, found: Mapping[str, Sequence[RetrievedContext]], milliseconds: float) -> Outcome:
+    """Look for a passage with an answering page among the first ones of each search."""
+    ((document, pages),) = question.answers.items()
+    metrics: dict[str, float] = {}
+    for place, passages in found.items():
+        hits = [
+            hit.source == document and any(part.page in pages for part in hit.parts if part.page is not None)
+            for hit in passages
+        ]
+        metrics |= {f"hit@{depth}, {place}": float(any(hits[:depth])) for depth in PAGE_DEPTHS}
+    return Outcome(query_id=question.question_id, query=question.text, metrics=metrics, milliseconds=milliseconds)
+
+
+def recall_turns(
+    talk: Conversation, question: MemoryQuestion, found: Sequence[tuple[str, str]], milliseconds: float
+) -> Outcome:
+    """Measure what memory recalled of a conversation.
+
+    Args:
+        talk: The conversation.
+        question: With at least one turn that answers it.
+        found: Sessions and turns by id, best first; of a turn named twice, the first place counts.
+        milliseconds: What recalling took.
+    """
+    turns = list(dict.fromkeys(turn for _, turn in found))
+    sessions = list(dict.fromkeys(session for session, _ in found))[:SESSIONS]
+    wanted = set(question.evidence)
+    metrics = {f"evidence_recall@{depth}": len(wanted & set(turns[:depth])) / len(wanted) for depth in TURN_DEPTHS}
+    holding = {session.id for session in talk.sessions if wanted & {turn.id for turn in session.turns}}
+    metrics[f"session_hit@{SESSIONS}"] = float(not holding.isdisjoint(sessions))
+    return Outcome(query_id=talk.id, query=question.question, metrics=metrics, milliseconds=milliseconds)
+
+
+def by_group(names: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
+    """Average figures by group; ``names`` are the groups of the outcomes."""
+    groups: dict[str, list[Mapping[str, float]]] = {}
+    for name, one in zip(names, outcomes, strict=True):
+        groups.setdefault(name, []).append(one.metrics)
+    return {name: means(groups[name]) for name in sorted(groups)}
 
 
 def check_cases(
     suite: Suite,
-    search: Callable[[CaseSearch], Sequence[Hit]],
+    search: Callable[[CaseSearch], Sequence[RetrievedContext]],
     *,
     progress: Progress | None = None,
-) -> list[QueryOutcome]:
+) -> list[Outcome]:
     """Run the test cases that have must-haves; figures are precision, recall and MRR.
 
     Each is searched once more, deeply and untimed, for the curve of recall.
@@ -150,89 +244,29 @@ def check_cases(
     cases = [case for case in suite.cases if case.must_have]
     if not cases:
         raise UsageError("no case has must_have: there is nothing to compare")
-    outcomes = []
-    for done, case in enumerate(cases, start=1):
-        asked = suite.search(case)
-        started = time.perf_counter()
-        hits = search(asked)
-        milliseconds = (time.perf_counter() - started) * 1000
-        deep = search(replace(asked, top_k=DEPTHS[-1]))
-        outcomes.append(_case_outcome(case, hits, deep, milliseconds))
-        if progress is not None:
-            progress(done, len(cases))
-    return outcomes
+
+    def outcome(case: Case, found: Sequence[RetrievedContext], milliseconds: float) -> Outcome:
+        deep = search(replace(suite.search(case), top_k=DEPTHS[-1]))
+        return Outcome(
+            query_id=case.name,
+            query=case.query,
+            metrics=score(case, found),
+            milliseconds=milliseconds,
+            curve=tuple(score(case, deep[:depth])["recall"] for depth in DEPTHS),
+            expected=tuple(str(wanted) for wanted in case.must_have),
+            found=_shown(found, [any(meets(hit, wanted) for wanted in case.must_have) for hit in found]),
+        )
+
+    return run(cases, lambda case: search(suite.search(case)), outcome, progress)
 
 
-def _case_outcome(case: Case, hits: Sequence[Hit], deep: Sequence[Hit], milliseconds: float) -> QueryOutcome:
-    found, further = ([Found(hit.document, hit.text) for hit in some] for some in (hits, deep))
-    scores = score(case, found)
-    assert scores is not None, "only cases with must-haves come here"
-    return QueryOutcome(
-        query_id=case.name,
-        query=case.query,
-        metrics=asdict(scores),
-        milliseconds=milliseconds,
-        curve=tuple(reached.recall for depth in DEPTHS if (reached := score(case, further[:depth]))),
-        expected=tuple(str(wanted) for wanted in case.must_have),
-        found=_shown(hits, [any(meets(passage, wanted) for wanted in case.must_have) for passage in found]),
-    )
+def place_of(passage: RetrievedContext) -> str:
+    """Where a passage is, for people: source › section, page."""
+    titles = [title for title in (passage.section or "").split(" > ") if title.strip()]
+    page = "" if passage.page is None else f", p. {passage.page}"
+    return " › ".join(" ".join(part.split()) for part in (passage.source, *titles)) + page
 
 
-def _span_outcome(
-    question: SpanQuestion,
-    content: str,
-    hits: Sequence[Hit],
-    milliseconds: float,
-    budget_chars: int,
-    passages: int | None,
-) -> QueryOutcome:
-    spans = [ShownPassage(hit.document, hit.start, hit.end) for hit in hits]
-    shown = fitting(spans, budget_chars) if passages is None else spans[:passages]
-    good = [
-        hit.document == question.document and any(a < hit.end and hit.start < b for a, b in question.references)
-        for hit in hits
-    ]
-    return QueryOutcome(
-        query_id=question.question_id,
-        query=question.text,
-        metrics=asdict(_span_scores(question, shown)),
-        milliseconds=milliseconds,
-        curve=tuple(_span_scores(question, fitting(spans, budget)).recall for budget in BUDGETS),
-        expected=tuple(f"{question.document}: {_short(content[a:b])}" for a, b in question.references),
-        found=_shown(hits, good),
-    )
-
-
-def _span_scores(question: SpanQuestion, shown: Sequence[ShownPassage]) -> SpanScores:
-    here = [(one.start, one.end) for one in shown if one.document == question.document]
-    elsewhere = sum(one.end - one.start for one in shown if one.document != question.document)
-    return span_scores(question.references, here, shown_elsewhere=elsewhere)
-
-
-def _ranking_figures(
-    rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]]
-) -> dict[str, dict[str, float]]:
-    return {query_id: query_metrics(rankings.get(query_id, ()), grades) for query_id, grades in judgements.items()}
-
-
-def _timed(
-    search: Callable[[str], Sequence[Hit]], queries: Sequence[str], progress: Progress | None
-) -> list[tuple[Sequence[Hit], float]]:
-    timed = []
-    for done, query in enumerate(queries, start=1):
-        started = time.perf_counter()
-        hits = search(query)
-        timed.append((hits, (time.perf_counter() - started) * 1000))
-        if progress is not None:
-            progress(done, len(queries))
-    return timed
-
-
-def _shown(hits: Sequence[Hit], good: Iterable[bool]) -> tuple[ShownHit, ...]:
-    best = list(zip(hits, good, strict=True))[:_FOUND_SHOWN]
-    return tuple(ShownHit(hit.place or hit.document, _short(hit.text), fits) for hit, fits in best)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _TEXT_SHOWN else line[: _TEXT_SHOWN - 1] + "…"
+def _shown(found: Sequence[RetrievedContext], good: Iterable[bool]) -> tuple[ShownHit, ...]:
+    best = list(zip(found, good, strict=True))[:_FOUND_SHOWN]
+    return tuple(ShownHit(place_of(hit), shortened(hit.content), fits) for hit, fits in best)

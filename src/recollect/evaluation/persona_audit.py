@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from statistics import fmean
 from typing import Literal, Protocol
 
 from recollect.evaluation.cases import Case, CaseSearch, Evidence, Suite
-from recollect.evaluation.rag_test import Found, Progress, meets, plain
+from recollect.evaluation.rag_test import Progress, meets, tracked
 from recollect.evaluation.rights import CollectionRights, DocumentRights, may_read
+from recollect.model import RetrievedContext
 from recollect.model.principal import Principal
+
+#: A document that somebody was shown something of: its source and id.
+Shown = tuple[str, int]
 
 
 class Engine(Protocol):
     """What is tested: it searches and answers as somebody."""
 
-    def search(self, asked: CaseSearch, principal: Principal | None) -> Sequence[Found]:
-        """Passages, best first, each with its ``document_id``; without a principal, as the owner of the store."""
+    def search(self, asked: CaseSearch, principal: Principal | None) -> Sequence[RetrievedContext]:
+        """Passages, best first; without a principal, as the owner of the store."""
         ...
 
-    def evidence(self, asked: CaseSearch, principal: Principal) -> Sequence[Found]:
+    def evidence(self, asked: CaseSearch, principal: Principal) -> Sequence[Shown]:
         """What an answer cites, and what a refusal names as nearest."""
         ...
 
@@ -30,7 +34,7 @@ class Engine(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Leak:
     """A document that a persona was shown something of and may not read.
 
@@ -47,7 +51,7 @@ class Leak:
     case: str
     place: Literal["search", "answer"]
     source: str
-    document_id: int | None
+    document_id: int
     department: str | None = None
 
 
@@ -58,27 +62,23 @@ class PersonaCase:
     Attributes:
         case: It.
         readable: Must-haves that are in documents which they may read.
-        met: How many of them were found.
-        missing: Those that were not.
-        found: Sources of the passages, best first.
-        departments: Of the passages, in the same order.
+        missing: Those that were not found.
+        found: The passages, best first.
         withheld: How many of the passages that the owner of the store finds they may not read.
         leaks: What they were shown and may not read.
     """
 
     case: Case
     readable: tuple[Evidence, ...]
-    met: int
     missing: tuple[Evidence, ...]
-    found: tuple[str, ...]
-    departments: tuple[str | None, ...]
+    found: tuple[RetrievedContext, ...]
     withheld: int
     leaks: tuple[Leak, ...]
 
     @property
     def recall(self) -> float | None:
         """The share that was found of what they may read; None where that is nothing."""
-        return self.met / len(self.readable) if self.readable else None
+        return (len(self.readable) - len(self.missing)) / len(self.readable) if self.readable else None
 
     def as_json(self) -> dict[str, object]:
         """Plain values for ``json.dumps``."""
@@ -88,8 +88,8 @@ class PersonaCase:
             "outside_rights": len(self.case.must_have) - len(self.readable),
             "recall": self.recall,
             "missing": [str(evidence) for evidence in self.missing],
-            "found": list(self.found),
-            "departments": list(self.departments),
+            "found": [passage.source for passage in self.found],
+            "departments": [passage.department for passage in self.found],
             "withheld": self.withheld,
             "leaks": len(self.leaks),
         }
@@ -173,17 +173,7 @@ class AsEachResult:
         return {
             "passed": self.passed,
             "leaks": len(self.leaks),
-            "leaked": [
-                {
-                    "persona": leak.persona,
-                    "case": leak.case,
-                    "place": leak.place,
-                    "source": leak.source,
-                    "document_id": leak.document_id,
-                    "department": leak.department,
-                }
-                for leak in self.leaks
-            ],
+            "leaked": [asdict(leak) for leak in self.leaks],
             "personas": [persona.as_json() for persona in self.personas],
         }
 
@@ -216,29 +206,25 @@ def run_persona_audit(
     chosen = suite.cases if cases is None else cases
     asked = {case.name: suite.search(case) for case in chosen}
     rights = cache(engine.rights)
-    owners = {name: tuple(engine.search(search, None)) for name, search in asked.items()}
-    total, done = len(chosen) * len(personas), 0
-    results = []
-    for name, principal in personas.items():
-        outcomes = []
-        for case in chosen:
-            search = asked[case.name]
-            judge = _Judge(name, principal, rights(search.tenant_id))
-            outcomes.append(judge.run(engine, case, search, owners[case.name]))
-            done += 1
-            if progress is not None:
-                progress(done, total)
-        known = rights(asked[chosen[0].name].tenant_id)
-        results.append(
+    owners = {name: engine.search(search, None) for name, search in asked.items()}
+    outcomes: dict[str, list[PersonaCase]] = {name: [] for name in personas}
+    for name, case in tracked([(name, case) for name in personas for case in chosen], progress):
+        search = asked[case.name]
+        judge = _Judge(name, personas[name], rights(search.tenant_id))
+        outcomes[name].append(judge.run(engine, case, search, owners[case.name]))
+    known = rights(asked[chosen[0].name].tenant_id)
+    return AsEachResult(
+        personas=tuple(
             PersonaResult(
                 name=name,
                 principal=principal,
                 documents=len(known.documents),
                 readable_documents=sum(may_read(principal, document, known) for document in known.documents),
-                cases=tuple(outcomes),
+                cases=tuple(outcomes[name]),
             )
+            for name, principal in personas.items()
         )
-    return AsEachResult(personas=tuple(results))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,48 +235,40 @@ class _Judge:
     principal: Principal
     rights: CollectionRights
 
-    def run(self, engine: Engine, case: Case, asked: CaseSearch, owners: Sequence[Found]) -> PersonaCase:
+    def run(self, engine: Engine, case: Case, asked: CaseSearch, owners: Sequence[RetrievedContext]) -> PersonaCase:
         found = tuple(engine.search(asked, self.principal))
-        shown = () if case.answerable is None else tuple(engine.evidence(asked, self.principal))
+        answered = () if case.answerable is None else engine.evidence(asked, self.principal)
+        shown = [
+            (source, document_id)
+            for hit in found
+            for source, document_id in (
+                (hit.source, hit.document_id),
+                # Others are named beside it: a newer one, for instance.
+                *((note.source or "", note.document_id) for note in hit.notes if note.document_id is not None),
+            )
+        ]
         readable = tuple(wanted for wanted in case.must_have if self._may_read_any(wanted))
-        missing = tuple(wanted for wanted in readable if not any(meets(passage, wanted) for passage in found))
         return PersonaCase(
             case=case,
             readable=readable,
-            met=len(readable) - len(missing),
-            missing=missing,
-            found=tuple(passage.source for passage in found),
-            departments=tuple(passage.department for passage in found),
+            missing=tuple(wanted for wanted in readable if not any(meets(passage, wanted) for passage in found)),
+            found=found,
             withheld=sum(not self._may_read(passage.document_id) for passage in owners),
-            leaks=(*self._leaks(case, "search", found), *self._leaks(case, "answer", shown)),
+            leaks=(*self._leaks(case, "search", shown), *self._leaks(case, "answer", answered)),
         )
 
-    def _leaks(self, case: Case, place: Literal["search", "answer"], shown: Sequence[Found]) -> tuple[Leak, ...]:
-        leaked = (
-            Leak(
-                persona=self.persona,
-                case=case.name,
-                place=place,
-                source=source,
-                document_id=document_id,
-                department=self._department(document_id),
-            )
-            for passage in shown
-            for source, document_id in ((passage.source, passage.document_id), *passage.mentions)
-            if not self._may_read(document_id)
-        )
+    def _leaks(self, case: Case, place: Literal["search", "answer"], shown: Sequence[Shown]) -> list[Leak]:
+        leaked = []
         # Several passages of one document are one leak.
-        return tuple(dict.fromkeys(leaked))
+        for source, document_id in dict.fromkeys(shown):
+            if not self._may_read(document_id):
+                document = self.rights.find(document_id)
+                department = None if document is None else document.department
+                leaked.append(Leak(self.persona, case.name, place, source, document_id, department))
+        return leaked
 
-    def _may_read(self, document_id: int | None) -> bool:
-        return may_read(self.principal, self._document(document_id), self.rights)
-
-    def _department(self, document_id: int | None) -> str | None:
-        document = self._document(document_id)
-        return None if document is None else document.department
-
-    def _document(self, document_id: int | None) -> DocumentRights | None:
-        return None if document_id is None else self.rights.find(document_id)
+    def _may_read(self, document_id: int) -> bool:
+        return may_read(self.principal, self.rights.find(document_id), self.rights)
 
     def _may_read_any(self, wanted: Evidence) -> bool:
         return any(
@@ -301,5 +279,4 @@ class _Judge:
     def _has(self, document: DocumentRights, wanted: Evidence) -> bool:
         if wanted.source:
             return document.source in wanted.source
-        text = plain(self.rights.text(document.document_id))
-        return any(plain(words) in text for words in wanted.text)
+        return wanted.words_in(self.rights.text(document.document_id))

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from recollect.errors import UsageError
-from recollect.evaluation.case_files import line_of, read_text, read_yaml
-from recollect.evaluation.cases import Line
+from recollect.evaluation.case_files import parsed, read_text
+from recollect.evaluation.records import Line, Lines, Strict
 from recollect.model.principal import Permissions, Principal, read_permissions
 
-_MESSAGES = {
-    "extra_forbidden": "there is no such key",
-    "missing": "is missing",
-    "string_type": "must be text",
-    "string_too_short": "is empty",
-    "tuple_type": "must be a list",
-    "model_type": "must be a mapping",
-    "mapping_type": "must be a mapping",
-    "dict_type": "must be a mapping",
-    "too_short": "there must be one at least",
-}
+
+def _granted(given: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        read_permissions(given, name="grants")
+    except UsageError as exc:
+        raise ValueError(str(exc)) from exc
+    return given
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Asker(_Strict):
+class Asker(Strict):
     """A persona: somebody who asks.
 
     Attributes:
@@ -40,14 +33,9 @@ class Asker(_Strict):
     """
 
     user_id: Line | None = Field(None, alias="user")
-    roles: tuple[Line, ...] = ()
+    roles: Lines = ()
     department: Line | None = None
-    groups: tuple[Line, ...] = ()
-
-    @field_validator("roles", "groups", mode="before")
-    @classmethod
-    def _one_as_a_list(cls, value: object) -> object:
-        return (value,) if isinstance(value, str) else value
+    groups: Lines = ()
 
     @model_validator(mode="after")
     def _is_somebody(self) -> Asker:
@@ -62,7 +50,7 @@ class Asker(_Strict):
         return Principal(user_id=self.user_id, roles=self.roles, department=self.department, groups=self.groups)
 
 
-class PersonaFile(_Strict):
+class PersonaFile(Strict):
     """A file of personas.
 
     Attributes:
@@ -72,24 +60,7 @@ class PersonaFile(_Strict):
     """
 
     personas: Mapping[Line, Asker] = Field(..., min_length=1)
-    grants: Mapping[Line, tuple[Line, ...]] = Field(default_factory=dict)
-
-    @field_validator("grants", mode="before")
-    @classmethod
-    def _one_as_a_list(cls, value: object) -> object:
-        if not isinstance(value, Mapping):
-            return value
-        return {source: (given,) if isinstance(given, str) else given for source, given in value.items()}
-
-    @field_validator("grants")
-    @classmethod
-    def _are_permissions(cls, value: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-        for given in value.values():
-            try:
-                read_permissions(given, name="grants")
-            except UsageError as exc:
-                raise ValueError(str(exc)) from exc
-        return value
+    grants: Mapping[Line, Annotated[Lines, AfterValidator(_granted)]] = Field(default_factory=dict)
 
     def principals(self) -> dict[str, Principal]:
         """Everybody, by the persona's name."""
@@ -110,13 +81,4 @@ def load_personas(path: Path | str) -> PersonaFile:
         NotFoundError: The file does not exist.
         UsageError: It is not such a file; the message names the line.
     """
-    content, node = read_yaml(read_text(path, of="personas"), name=str(path), wanted="personas")
-    try:
-        return PersonaFile.model_validate(content)
-    except ValidationError as exc:
-        problems = []
-        for error in exc.errors(include_url=False):
-            place = ".".join(str(part) for part in error["loc"])
-            message = _MESSAGES.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
-            problems.append(f"{path}:{line_of(node, error['loc'])}: {place}: {message}")
-        raise UsageError("\n".join(problems)) from exc
+    return parsed(read_text(path, of="personas"), PersonaFile, name=str(path), wanted="personas")

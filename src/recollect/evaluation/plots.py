@@ -55,21 +55,22 @@ def bar_chart(groups: Sequence[tuple[str, Sequence[tuple[str, float]]]], *, titl
     return _svg(parts, height=y, title=title)
 
 
-def line_chart(lines: Sequence[Series], *, title: str, x_label: str, y_label: str, logarithmic: bool = False) -> str:
-    """Lines over a shared x axis; y runs from 0 to 1.
+def line_chart(lines: Sequence[Series], *, title: str, x_label: str, y_label: str) -> str:
+    """Lines over a shared x axis, on which equal distances are equal factors; y runs from 0 to 1.
+
+    Points at 0 and below are left out.
 
     Args:
         lines: In the order of their colours.
         title: For those who do not see the picture.
         x_label: Below the x axis.
         y_label: Above the y axis.
-        logarithmic: Whether equal distances on the x axis are equal factors; points at 0 and below are left out.
     """
-    lines = [Series(line.name, tuple(p for p in line.points if p[0] > 0 or not logarithmic)) for line in lines]
+    lines = [Series(line.name, tuple(point for point in line.points if point[0] > 0)) for line in lines]
     xs = [x for line in lines for x, _ in line.points]
     if not xs:
         return _svg([f'<text x="{_LEFT}" y="30">no figures</text>'], height=60, title=title)
-    scale = _Scale(min(xs), max(xs), logarithmic)
+    scale = _Scale(min(xs), max(xs))
     parts = _grid(scale, x_label, y_label)
     for index, line in enumerate(lines):
         places = [(scale.x(x), _y(y)) for x, y in line.points]
@@ -102,18 +103,17 @@ def shares(values: Sequence[float], *, points: int = 100) -> tuple[tuple[float, 
     return tuple((ordered[place - 1], place / count) for place in places)
 
 
-def ticks(low: float, high: float, *, logarithmic: bool = False) -> list[float]:
+def ticks(low: float, high: float) -> list[float]:
     """Round numbers to write on an axis: two to eight of them, all from ``low`` to ``high``.
 
     Args:
-        low: The axis's smaller end.
+        low: The axis's smaller end, above 0.
         high: Its larger end.
-        logarithmic: Whether equal distances are equal factors; ``low`` is above 0 then.
     """
     # Closer than this, the numbers between them are all the same when written.
     if not low < high or math.isclose(low, high, rel_tol=1e-9):
         return [low]
-    candidates = _logarithmic_ticks(low, high) if logarithmic else []
+    candidates = _logarithmic_ticks(low, high)
     if len(candidates) < 2:
         step = 10.0 ** math.floor(math.log10(high - low))
         step *= next(factor for factor in (0.2, 0.5, 1.0, 2.0) if (high - low) / (step * factor) <= 6)
@@ -135,16 +135,11 @@ def _logarithmic_ticks(low: float, high: float) -> list[float]:
 class _Scale:
     """From figures to places on the x axis."""
 
-    def __init__(self, low: float, high: float, logarithmic: bool) -> None:
-        self.logarithmic = logarithmic
-        self.low, self.high = (low, high) if low < high else (low * 0.9 or -0.5, high * 1.1 or 0.5)
-        if self.low > self.high:
-            self.low, self.high = self.high, self.low
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = (low, high) if low < high else (low * 0.9, high * 1.1)
 
     def x(self, value: float) -> float:
-        low, high, at = self.low, self.high, value
-        if self.logarithmic:
-            low, high, at = math.log(low), math.log(high), math.log(at)
+        low, high, at = math.log(self.low), math.log(self.high), math.log(value)
         return _LEFT + (at - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT)
 
 
@@ -155,7 +150,7 @@ def _grid(scale: _Scale, x_label: str, y_label: str) -> list[str]:
         y = _y(level)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{level:g}</text>')
-    for tick in ticks(scale.low, scale.high, logarithmic=scale.logarithmic):
+    for tick in ticks(scale.low, scale.high):
         x = scale.x(tick)
         parts.append(f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}"/>')
         parts.append(f'<text x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{_number(tick)}</text>')

@@ -7,16 +7,16 @@ an answer is None, and is left out of averages.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Protocol
 
 from recollect.answer.citations import markers_in
 from recollect.answer.statements import MARKER, bare, statement_spans
 from recollect.errors import ProviderError, UsageError
-from recollect.evaluation.cases import Case, CaseSearch, Suite, Thresholds
-from recollect.evaluation.rag_test import Progress, plain
+from recollect.evaluation.cases import Case, Suite, plain
+from recollect.evaluation.rag_test import Ask, CaseResult, Progress, SuiteResult, below, misjudged, tracked
 from recollect.model import Answer
 
 #: Each 0 to 1, in the order in which they are shown.
@@ -28,9 +28,6 @@ METRICS = (
     "citation_recall",
     "answer_relevancy",
 )
-
-#: Answers what a case asks.
-Ask = Callable[[CaseSearch], Answer]
 
 
 class Judge(Protocol):
@@ -46,87 +43,27 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QualityResult:
-    """What became of a case with one model.
-
-    Attributes:
-        case: The case.
-        answer: None where the model failed.
-        metrics: By name; None where one cannot be measured.
-        missing: Expected facts that the answer does not hold, in their first form.
-        milliseconds: Of the answer.
-        failures: Why it fails, in words; empty for a case that passes.
-    """
-
-    case: Case
-    answer: Answer | None
-    metrics: Mapping[str, float | None]
-    missing: tuple[str, ...]
-    milliseconds: float
-    failures: tuple[str, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether it meets all that is expected."""
-        return not self.failures
-
-    def as_json(self) -> dict[str, object]:
-        """Plain values for ``json.dumps``."""
-        usage = None if self.answer is None else self.answer.usage
-        return {
-            "name": self.case.name,
-            "question": self.case.query,
-            "passed": self.passed,
-            "failures": list(self.failures),
-            "answer": None if self.answer is None else self.answer.text,
-            "refused": None if self.answer is None else self.answer.refused,
-            "missing": list(self.missing),
-            "unsupported": [] if self.answer is None else [one.text for one in self.answer.unsupported],
-            "metrics": dict(self.metrics),
-            "latency_ms": round(self.milliseconds, 3),
-            "tokens": None if usage is None else {"input": usage.input_tokens, "output": usage.output_tokens},
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelQuality:
+class ModelQuality(SuiteResult):
     """What became of all cases with one model.
 
     Attributes:
         model: As it was asked for; ``extractive`` without one.
-        results: In the cases' order.
         input_price: Of a million tokens; None: unknown.
         output_price: The same of what is written.
     """
 
     model: str
-    results: tuple[QualityResult, ...]
     input_price: float | None = None
     output_price: float | None = None
 
-    @property
-    def passed(self) -> bool:
-        """Whether every case passed."""
-        return all(result.passed for result in self.results)
-
-    def mean(self, metric: str) -> float | None:
-        """A metric's average over the cases that it could be measured of; None where it could of none."""
-        values = [value for result in self.results if (value := result.metrics[metric]) is not None]
-        return fmean(values) if values else None
-
-    def latency_ms(self, share: float) -> float:
-        """The time that this share of all answers, 0 to 1, stays below."""
-        ordered = sorted(result.milliseconds for result in self.results)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-    def tokens(self) -> tuple[int, int]:
-        """What was sent and written in all."""
+    def tokens(self) -> dict[str, int]:
+        """What was sent (``input``) and written (``output``) in all."""
         usages = [result.answer.usage for result in self.results if result.answer and result.answer.usage]
-        return sum(one.input_tokens for one in usages), sum(one.output_tokens for one in usages)
+        return {"input": sum(one.input_tokens for one in usages), "output": sum(one.output_tokens for one in usages)}
 
     def cost(self) -> float | None:
         """In the prices' currency; nothing without a language model, None where no price is known."""
-        sent, written = self.tokens()
+        sent, written = self.tokens().values()
         if sent + written == 0:
             return 0.0
         if self.input_price is None and self.output_price is None:
@@ -135,26 +72,47 @@ class ModelQuality:
 
     def as_json(self) -> dict[str, object]:
         """Plain values for ``json.dumps``."""
-        sent, written = self.tokens()
-        passed = sum(result.passed for result in self.results)
         return {
             "model": self.model,
             "passed": self.passed,
             "summary": {
-                "cases": len(self.results),
-                "passed": passed,
-                "failed": len(self.results) - passed,
+                **self.counts(),
                 "metrics": {name: self.mean(name) for name in METRICS},
-                "latency_ms": {"p50": round(self.latency_ms(0.5), 3), "p95": round(self.latency_ms(0.95), 3)},
-                "tokens": {"input": sent, "output": written},
+                "latency_ms": self.latencies(),
+                "tokens": self.tokens(),
                 "cost": self.cost(),
             },
-            "cases": [result.as_json() for result in self.results],
+            "cases": [_as_json(result) for result in self.results],
         }
 
 
+def _as_json(result: CaseResult) -> dict[str, object]:
+    answer = result.answer
+    usage = None if answer is None else answer.usage
+    return {
+        "name": result.case.name,
+        "question": result.case.query,
+        "passed": result.passed,
+        "failures": list(result.failures),
+        "answer": None if answer is None else answer.text,
+        "refused": result.refused,
+        "missing": list(result.missing),
+        "unsupported": [] if answer is None else [one.text for one in answer.unsupported],
+        "metrics": dict(result.metrics),
+        "latency_ms": round(result.latency_ms, 3),
+        "tokens": None if usage is None else {"input": usage.input_tokens, "output": usage.output_tokens},
+    }
+
+
 def run_quality(
-    suite: Suite, *, model: str, ask: Ask, judge: Judge | None = None, progress: Progress | None = None
+    suite: Suite,
+    *,
+    model: str,
+    ask: Ask,
+    judge: Judge | None = None,
+    input_price: float | None = None,
+    output_price: float | None = None,
+    progress: Progress | None = None,
 ) -> ModelQuality:
     """Ask a model every question, one after the other; one that fails fails its case, and the others go on.
 
@@ -163,25 +121,18 @@ def run_quality(
         model: Its name.
         ask: Answers a question.
         judge: Measures faithfulness in place of the rules, and relevancy.
+        input_price: Of a million tokens; None: unknown.
+        output_price: The same of what is written.
         progress: Told about each finished case.
 
     Raises:
         UsageError: No case says what is expected of an answer.
     """
-    results = []
     cases = [case for case in suite.cases if case.of_answer]
     if not cases:
         raise UsageError("No case says what is expected of an answer: give expected_facts, answerable or must_have.")
-    for done, case in enumerate(cases, start=1):
-        results.append(_run_case(suite, case, ask, judge))
-        if progress is not None:
-            progress(done, len(cases))
-    return ModelQuality(model=model, results=tuple(results))
-
-
-def priced(quality: ModelQuality, *, input_price: float | None, output_price: float | None) -> ModelQuality:
-    """The same with the prices of its model."""
-    return replace(quality, input_price=input_price, output_price=output_price)
+    results = tuple(_run_case(suite, case, ask, judge) for case in tracked(cases, progress))
+    return ModelQuality(model=model, results=results, input_price=input_price, output_price=output_price)
 
 
 def metrics_of(case: Case, answer: Answer, judge: Judge | None = None) -> dict[str, float | None]:
@@ -259,47 +210,25 @@ def _cited(answer: Answer, sentences: Sequence[tuple[str, bool]]) -> list[tuple[
     return found[::-1]
 
 
-def _run_case(suite: Suite, case: Case, ask: Ask, judge: Judge | None) -> QualityResult:
+def _run_case(suite: Suite, case: Case, ask: Ask, judge: Judge | None) -> CaseResult:
     started = time.perf_counter()
+    answer, failed = None, ""
     try:
         answer = ask(suite.search(case))
     except ProviderError as exc:
-        milliseconds = (time.perf_counter() - started) * 1000
-        return QualityResult(
-            case=case,
-            answer=None,
-            metrics={**dict.fromkeys(METRICS), "refusal_accuracy": 0.0},
-            missing=tuple(forms[0] for forms in case.expected_facts),
-            milliseconds=milliseconds,
-            failures=(f"the model failed: {exc}",),
-        )
+        failed = f"the model failed: {exc}"
     milliseconds = (time.perf_counter() - started) * 1000
-    metrics = metrics_of(case, answer, judge)
-    missing = () if case.answerable is False else missing_facts(case, answer)
-    return QualityResult(
+    metrics: dict[str, float | None] = {**dict.fromkeys(METRICS), "refusal_accuracy": 0.0}
+    missing: tuple[str, ...] = tuple(forms[0] for forms in case.expected_facts)
+    failures = [failed]
+    if answer is not None:
+        metrics, missing = metrics_of(case, answer, judge), missing_facts(case, answer)
+        failures = misjudged(case, answer) or below(suite.thresholds(case), metrics, missing)
+    return CaseResult(
         case=case,
-        answer=answer,
         metrics=metrics,
+        milliseconds=(milliseconds,),
+        failures=tuple(failures),
         missing=missing,
-        milliseconds=milliseconds,
-        failures=tuple(_failures(case, answer, suite.thresholds(case), metrics, missing)),
+        answer=answer,
     )
-
-
-def _failures(
-    case: Case,
-    answer: Answer,
-    thresholds: Thresholds,
-    metrics: Mapping[str, float | None],
-    missing: Sequence[str],
-) -> list[str]:
-    if answer.refused != (case.answerable is False):
-        return ["answered, though it has no answer" if case.answerable is False else "refused, though it has an answer"]
-    failures = []
-    for name, value in metrics.items():
-        least = getattr(thresholds, name, None)
-        # What is 2/3 to a person is no failure at 0.667.
-        if least is not None and value is not None and value < least - 1e-3:
-            detail = f" (missing: {'; '.join(missing)})" if name == "fact_recall" else ""
-            failures.append(f"{name} {value:.2f} is below {least:g}{detail}")
-    return failures

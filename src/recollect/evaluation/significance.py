@@ -23,25 +23,19 @@ class PairedDifference:
     """What the same queries say about two systems; differences are second minus first.
 
     Attributes:
-        first: Mean of the first system.
-        second: Mean of the second.
-        difference: ``second - first``.
+        difference: Mean of the second system less mean of the first.
         low: Lower end of the bootstrap interval of the difference.
         high: Its upper end.
         p_value: Probability of a difference at least this large, in either direction, if only chance told the systems
             apart.
-        queries: How many were compared.
         better: Queries on which the second system scores higher.
         worse: Queries on which it scores lower.
     """
 
-    first: float
-    second: float
     difference: float
     low: float
     high: float
     p_value: float
-    queries: int
     better: int
     worse: int
 
@@ -85,13 +79,10 @@ def paired_difference(
     tails = [100 * (1 - confidence) / 2, 100 * (1 + confidence) / 2]
     low, high = np.percentile(_bootstrap_means(differences, samples, random), tails).tolist()
     return PairedDifference(
-        first=float(one.mean()),
-        second=float(two.mean()),
         difference=float(differences.mean()),
         low=low,
         high=high,
         p_value=_randomisation_p(differences, samples, random),
-        queries=len(differences),
         better=int((differences > 0).sum()),
         worse=int((differences < 0).sum()),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,9 +10,10 @@ from typing import Literal
 import numpy as np
 
 from recollect.errors import UsageError
-from recollect.evaluation.cases import CaseSearch, Suite
+from recollect.evaluation.cases import Suite
 from recollect.evaluation.compare import Comparison, SystemRun, compare
-from recollect.evaluation.outcomes import Hit, QueryOutcome, check_cases
+from recollect.evaluation.outcomes import Outcome, check_cases, run
+from recollect.evaluation.rag_test import Search
 
 #: Passages that are compared.
 TOP = 10
@@ -91,7 +91,11 @@ def compare_samples(
         second: Those of the other.
         names: Of both models.
     """
-    found = [[_asked(sample, search) for sample in samples] for search in (first, second)]
+
+    def asked(search: Callable[[str], Sequence[int]]) -> list[tuple[Outcome, Sequence[int]]]:
+        return run(samples, lambda sample: list(search(sample.query))[:TOP], _outcome)
+
+    found = [asked(first), asked(second)]
     shared = [len(set(one) & set(two)) / max(len(one), len(two), 1) for (_, one), (_, two) in zip(*found, strict=True)]
     runs = [
         SystemRun(name=name, outcomes=tuple(outcome for outcome, _ in own))
@@ -100,13 +104,7 @@ def compare_samples(
     return SpaceComparison(of="samples", comparison=compare(runs), overlap=float(np.mean(shared)))
 
 
-def compare_cases(
-    suite: Suite,
-    first: Callable[[CaseSearch], Sequence[Hit]],
-    second: Callable[[CaseSearch], Sequence[Hit]],
-    *,
-    names: tuple[str, str],
-) -> SpaceComparison:
+def compare_cases(suite: Suite, first: Search, second: Search, *, names: tuple[str, str]) -> SpaceComparison:
     """Run test cases in both spaces.
 
     Args:
@@ -125,18 +123,8 @@ def compare_cases(
     return SpaceComparison(of="cases", comparison=compare(runs))
 
 
-def _asked(sample: Sample, search: Callable[[str], Sequence[int]]) -> tuple[QueryOutcome, Sequence[int]]:
-    started = time.perf_counter()
-    chunk_ids = list(search(sample.query))[:TOP]
-    milliseconds = (time.perf_counter() - started) * 1000
+def _outcome(sample: Sample, chunk_ids: Sequence[int], milliseconds: float) -> tuple[Outcome, Sequence[int]]:
     rank = chunk_ids.index(sample.chunk_id) + 1 if sample.chunk_id in chunk_ids else None
-    outcome = QueryOutcome(
-        query_id=str(sample.chunk_id),
-        query=sample.query,
-        metrics={f"found@{TOP}": float(rank is not None), "mrr": 0.0 if rank is None else 1 / rank},
-        milliseconds=milliseconds,
-        curve=(),
-        expected=(f"chunk {sample.chunk_id}",),
-        found=(),
-    )
+    metrics = {f"found@{TOP}": float(rank is not None), "mrr": 0.0 if rank is None else 1 / rank}
+    outcome = Outcome(query_id=str(sample.chunk_id), query=sample.query, metrics=metrics, milliseconds=milliseconds)
     return outcome, chunk_ids

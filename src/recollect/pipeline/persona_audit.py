@@ -9,9 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.case_options import options_of
-from recollect.evaluation.persona_audit import AsEachResult, run_persona_audit
-from recollect.evaluation.rag_test import Found
+from recollect.evaluation.persona_audit import AsEachResult, Shown, run_persona_audit
 from recollect.evaluation.rights import CollectionRights, DocumentRights
 from recollect.model import RetrievalOptions
 from recollect.store.access import PermissionChange
@@ -19,7 +17,7 @@ from recollect.store.access import PermissionChange
 if TYPE_CHECKING:
     from recollect.evaluation.cases import Case, CaseSearch, Suite
     from recollect.evaluation.rag_test import Progress
-    from recollect.model import Answer, Principal, RetrievedContext
+    from recollect.model import Principal, RetrievedContext
     from recollect.model.access import DocumentPermissions
     from recollect.model.principal import Permissions
     from recollect.pipeline.view import View
@@ -95,31 +93,22 @@ class _Engine:
         self._view = view
         self._options = options or RetrievalOptions()
 
-    def search(self, asked: CaseSearch, principal: Principal | None) -> list[Found]:
+    def search(self, asked: CaseSearch, principal: Principal | None) -> Sequence[RetrievedContext]:
         try:
-            reply = self._as(asked, principal).search(asked.query, options_of(asked, self._options))
+            return self._as(asked, principal).search(asked.query, asked.options(self._options)).results
         except NotFoundError:
             if principal is None:
                 raise
-            return []  # the collection does not exist for them
-        return [
-            Found(
-                one.source,
-                one.content,
-                document_id=one.document_id,
-                mentions=_mentioned(one),
-                department=one.department,
-            )
-            for one in reply.results
-        ]
+            return ()  # the collection does not exist for them
 
-    def evidence(self, asked: CaseSearch, principal: Principal) -> list[Found]:
-        options = replace(options_of(asked, self._options), top_k=None)
+    def evidence(self, asked: CaseSearch, principal: Principal) -> Sequence[Shown]:
+        options = replace(asked.options(self._options), top_k=None)
         try:
             answer = self._as(asked, principal).ask(asked.query, options)
         except NotFoundError:
-            return []
-        return _shown(answer)
+            return ()
+        nearest = () if answer.nearest is None else (answer.nearest.evidence,)
+        return [(one.source, one.document_id) for one in (*answer.citations, *nearest)]
 
     def rights(self, tenant_id: int | None) -> CollectionRights:
         view = self._view.view(tenant=tenant_id)
@@ -158,12 +147,3 @@ def _rights(told: DocumentPermissions) -> DocumentRights:
     return DocumentRights(
         document_id=told.document_id, source=told.source, department=told.department, permissions=told.permissions
     )
-
-
-def _mentioned(passage: RetrievedContext) -> tuple[tuple[str, int], ...]:
-    return tuple((note.source or "", note.document_id) for note in passage.notes if note.document_id is not None)
-
-
-def _shown(answer: Answer) -> list[Found]:
-    nearest = () if answer.nearest is None else (answer.nearest.evidence,)
-    return [Found(one.source, one.quote, document_id=one.document_id) for one in (*answer.citations, *nearest)]

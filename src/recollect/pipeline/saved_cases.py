@@ -11,16 +11,16 @@ from pydantic import ValidationError
 
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.evaluation.case_files import dump_suite
-from recollect.evaluation.case_options import options_of
 from recollect.evaluation.cases import SPELLINGS, Case, Persona, Suite
-from recollect.evaluation.rag_test import Found, run_suite
+from recollect.evaluation.rag_test import run_suite
+from recollect.evaluation.records import complaints
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.evaluation.cases import CaseSearch
-    from recollect.evaluation.rag_test import SuiteResult
-    from recollect.model import RetrievalOptions
+    from recollect.evaluation.rag_test import Progress, SuiteResult
+    from recollect.model import Answer, RetrievalOptions, RetrievedContext
     from recollect.model.saved_case import SavedCase
     from recollect.pipeline.view import View
 
@@ -84,34 +84,38 @@ def delete_case(view: View, case_id: int) -> None:
 
 def run_cases(
     view: View,
-    cases: Sequence[SavedCase],
+    suite: Suite,
     options: RetrievalOptions,
     *,
+    cases: Sequence[Case] | None = None,
+    runs: int = 1,
     counting: Counting = lambda _: nullcontext(),
+    progress: Progress | None = None,
 ) -> SuiteResult:
     """Run test cases under one configuration, as whoever the view is of.
 
     Args:
-        view: What is searched. A case that names a moment is searched as of that.
-        cases: From `saved_cases`, at least one.
+        view: What is searched. A case that names a tenant or a moment is searched as theirs, or as of that.
+        suite: Of a file, or from `suite_of`.
         options: How to search; a case's filters and number of passages stand before them.
+        cases: Some of the suite's; None: all.
+        runs: How often each case is searched.
         counting: Entered for each search and answer, to count them against limits.
+        progress: Told about each finished case.
     """
 
     def seen(asked: CaseSearch) -> View:
-        return view if asked.as_of is None else view.view(as_of=asked.as_of)
+        return view.view(tenant=asked.tenant_id, as_of=asked.as_of)
 
-    def search(asked: CaseSearch) -> list[Found]:
+    def search(asked: CaseSearch) -> Sequence[RetrievedContext]:
         with counting("search"):
-            reply = seen(asked).search(asked.query, options_of(asked, options))
-        return [Found(one.source, one.content, document_id=one.document_id) for one in reply.results]
+            return seen(asked).search(asked.query, asked.options(options)).results
 
-    def refuses(asked: CaseSearch) -> bool:
-        given = replace(options_of(asked, options), top_k=view.config.answer.passages)
+    def ask(asked: CaseSearch) -> Answer:
         with counting("answer"):
-            return seen(asked).ask(asked.query, given).refused
+            return seen(asked).ask(asked.query, replace(asked.options(options), top_k=None))
 
-    return run_suite(_suite(cases), search=search, refuses=refuses)
+    return run_suite(suite, search=search, ask=ask, cases=cases, runs=runs, progress=progress)
 
 
 def cases_as_yaml(cases: Sequence[SavedCase], *, comment: str = "") -> str:
@@ -132,16 +136,14 @@ def _read(definition: Mapping[str, Any]) -> Case:
     try:
         case = Case.model_validate(definition)
     except ValidationError as exc:
-        told = "; ".join(
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']}".lstrip(": ") for one in exc.errors(include_url=False)
-        )
-        raise UsageError(f"This is no test case: {told.replace('Value error, ', '')}.") from exc
+        raise UsageError(f"This is no test case: {complaints(exc.errors(include_url=False))}.") from exc
     if len(case.name) > _LONGEST_NAME:
         raise UsageError(f"The name of a test case has {_LONGEST_NAME} characters at most.")
     return case
 
 
-def _suite(cases: Sequence[SavedCase]) -> Suite:
+def suite_of(cases: Sequence[SavedCase]) -> Suite:
+    """Test cases, at least one, as they are run."""
     personas = {_persona(at): Persona(as_of=at) for at in _moments(cases)}
     return Suite(personas=personas, cases=tuple(Case.model_validate(one) for one in _in_file(cases)))
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from recollect.evaluation.case_options import options_of
-from recollect.evaluation.outcomes import Hit
 from recollect.evaluation.space_comparison import TOP, compare_cases, compare_samples, sample_of
 from recollect.model import RetrievalOptions
 from recollect.model.scope import Target
@@ -16,7 +14,7 @@ from recollect.model.scope import Target
 if TYPE_CHECKING:
     from recollect.evaluation.cases import CaseSearch, Suite
     from recollect.evaluation.space_comparison import SpaceComparison
-    from recollect.model import Scope
+    from recollect.model import RetrievedContext, Scope
     from recollect.model.collection import Collection
     from recollect.pipeline.standpoint import Standpoint
 
@@ -52,7 +50,7 @@ def _nearest(at: Standpoint, scope: Scope, place: Collection, query: str) -> lis
     return [chunk_id for chunk_id, _ in found]
 
 
-def _searching(at: Standpoint, place: Collection) -> Callable[[CaseSearch], Sequence[Hit]]:
+def _searching(at: Standpoint, place: Collection) -> Callable[[CaseSearch], Sequence[RetrievedContext]]:
     from recollect.pipeline.searching import make_trial_searcher
 
     def seen(found: Collection) -> Collection:
@@ -69,12 +67,8 @@ def _searching(at: Standpoint, place: Collection) -> Callable[[CaseSearch], Sequ
     )
     scope, options = at.owner(), RetrievalOptions()
 
-    def search(asked: CaseSearch) -> list[Hit]:
+    def search(asked: CaseSearch) -> Sequence[RetrievedContext]:
         target = Target(collections=(place.name,))
-        reply = searcher.search(replace(scope, as_of=asked.as_of), asked.query, options_of(asked, options), target)
-        return [
-            Hit(document=one.source, start=one.start_offset, end=one.end_offset, text=one.content)
-            for one in reply.results
-        ]
+        return searcher.search(replace(scope, as_of=asked.as_of), asked.query, asked.options(options), target).results
 
     return search

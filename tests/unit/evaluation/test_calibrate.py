@@ -10,17 +10,11 @@ from hypothesis import strategies as st
 from recollect.answer.refusal import RefusalRule
 from recollect.config import RAGConfig
 from recollect.errors import UsageError
-from recollect.evaluation.calibrate import ALWAYS_REFUSED, ScoredCase, calibrate, errors, find_threshold, stored_rule
+from recollect.evaluation.calibrate import ALWAYS_REFUSED, calibrate, errors, find_threshold, stored_rule
 from recollect.model import RetrievalOptions
 from recollect.pipeline.answering import _calibrated_rule, reranker_of
 
 scores = st.lists(st.floats(0, 0.999), min_size=1, max_size=60)
-
-
-def cases(good, bad):
-    return [ScoredCase(f"g{n}", True, s) for n, s in enumerate(good)] + [
-        ScoredCase(f"b{n}", False, s) for n, s in enumerate(bad)
-    ]
 
 
 def test_the_threshold_stands_just_above_what_must_be_refused():
@@ -41,9 +35,9 @@ def test_false_answers_stay_at_the_target(bad, target):
 
 @given(scores, scores, st.floats(0.01, 0.2))
 def test_a_looser_target_never_refuses_more(good, bad, target):
-    strict, loose = (calibrate(cases(good, bad), target=t) for t in (target, 2 * target))
+    strict, loose = (calibrate(good, bad, target=t) for t in (target, 2 * target))
     assert loose.threshold <= strict.threshold
-    assert loose.fitted.false_refusals <= strict.fitted.false_refusals
+    assert loose.fitted["false_refusals"] <= strict.fitted["false_refusals"]
 
 
 def test_the_promise_holds_on_questions_not_seen():
@@ -51,33 +45,33 @@ def test_the_promise_holds_on_questions_not_seen():
     shares = []
     for _ in range(200):
         threshold = find_threshold(random.random(40), 0.1)
-        shares.append(errors(random.random(200), random.random(200), threshold).false_answers)
+        shares.append(errors(random.random(200), random.random(200), threshold)["false_answers"])
     assert 0.05 < np.mean(shares) <= 0.11
 
 
 def test_held_out_errors_are_those_of_cases_left_out():
     random = np.random.default_rng(9)
     good, bad = 0.4 + 0.6 * random.random(80), 0.6 * random.random(60)
-    found = calibrate(cases(good, bad), target=0.05)
-    assert found.enough
-    assert found.held_out.false_answers == pytest.approx(0.05, abs=0.03)
-    assert found.held_out.false_refusals == pytest.approx(found.fitted.false_refusals, abs=0.05)
+    found = calibrate(good, bad, target=0.05)
+    assert found.enough_cases
+    assert found.held_out["false_answers"] == pytest.approx(0.05, abs=0.03)
+    assert found.held_out["false_refusals"] == pytest.approx(found.fitted["false_refusals"], abs=0.05)
     assert found.before == errors(good, bad, 0.5)
-    assert found == calibrate(cases(good, bad), target=0.05)
+    assert found == calibrate(good, bad, target=0.05)
 
 
 def test_few_cases_promise_nothing_and_say_so():
-    found = calibrate(cases([0.9] * 3, [0.1, 0.5, 0.3]), target=0.05)
-    assert not found.enough
+    found = calibrate([0.9] * 3, [0.1, 0.5, 0.3], target=0.05)
+    assert not found.enough_cases
     assert found.held_out is None
-    assert found.fitted.false_answers == 0
-    assert found.fitted.false_refusals == 0
+    assert found.fitted["false_answers"] == 0
+    assert found.fitted["false_refusals"] == 0
 
 
 def test_cases_that_are_refused_regardless_ask_for_no_threshold():
-    found = calibrate(cases([0.2], [ALWAYS_REFUSED] * 30), target=0.05)
+    found = calibrate([0.2], [ALWAYS_REFUSED] * 30, target=0.05)
     assert found.threshold == 0
-    assert found.fitted.false_answers == 0
+    assert found.fitted["false_answers"] == 0
 
 
 @pytest.mark.parametrize(
@@ -85,11 +79,11 @@ def test_cases_that_are_refused_regardless_ask_for_no_threshold():
 )
 def test_what_cannot_be_calibrated(good, bad, target):
     with pytest.raises(UsageError):
-        calibrate(cases(good, bad), target=target)
+        calibrate(good, bad, target=target)
 
 
 def test_the_rule_is_kept_whole_and_reads_back():
-    found = calibrate(cases([0.9] * 30, [0.1] * 30))
+    found = calibrate([0.9] * 30, [0.1] * 30)
     rule = RefusalRule(bias=-5.0)
     kept = stored_rule(rule, found, embedding_model="m", reranker="consensus")
     back = RefusalRule.from_mapping(kept)

@@ -7,7 +7,7 @@ import pytest
 
 from recollect.evaluation.compare import SystemRun, compare
 from recollect.evaluation.html_report import render_report
-from recollect.evaluation.outcomes import QueryOutcome, ShownHit
+from recollect.evaluation.outcomes import Outcome, ShownHit
 
 VOID = {"meta", "br"}
 
@@ -36,7 +36,7 @@ def run(name, values, query="how long?"):
     return SystemRun(
         name=name,
         outcomes=tuple(
-            QueryOutcome(
+            Outcome(
                 query_id=str(n),
                 query=f"{query} {n}",
                 metrics={"precision": value / 2, "recall": value},

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from recollect.evaluation.case_files import parse_suite
 from recollect.evaluation.cases import CaseSearch
-from recollect.evaluation.persona_audit import run_persona_audit
-from recollect.evaluation.rag_test import Found
+from recollect.evaluation.persona_audit import Shown, run_persona_audit
 from recollect.evaluation.rights import CollectionRights, DocumentRights, may_read
+from recollect.model import PassageNote, RetrievedContext
 from recollect.model.principal import Permissions, Principal, read_permissions
+from unit.answer.samples import passage
 
 SUITE = parse_suite(
     """
@@ -35,6 +37,10 @@ DOCUMENTS = {
 }
 
 
+def hit(source: str, text: str, document_id: int) -> RetrievedContext:
+    return passage(text, source=source, document_id=document_id)
+
+
 class Shelf:
     """Finds every text that has a word of the query; keeps the rules, or shows one document to everybody."""
 
@@ -48,9 +54,9 @@ class Shelf:
             text=lambda number: TEXTS[DOCUMENTS[number].source],
         )
 
-    def search(self, asked: CaseSearch, principal: Principal | None) -> Sequence[Found]:
+    def search(self, asked: CaseSearch, principal: Principal | None) -> Sequence[RetrievedContext]:
         return [
-            Found(source, text, document_id=IDS[source])
+            hit(source, text, IDS[source])
             for source, text in TEXTS.items()
             if source == self.shown
             or (
@@ -59,9 +65,9 @@ class Shelf:
             )
         ]
 
-    def evidence(self, asked: CaseSearch, principal: Principal) -> Sequence[Found]:
+    def evidence(self, asked: CaseSearch, principal: Principal) -> Sequence[Shown]:
         assert asked.query == "pets", "others do not say whether they are answerable"
-        return [] if self.cited is None else [Found(self.cited, "", document_id=IDS[self.cited])]
+        return [] if self.cited is None else [(self.cited, IDS[self.cited])]
 
     def rights(self, tenant_id: int | None) -> CollectionRights:
         assert tenant_id is None
@@ -112,17 +118,18 @@ def test_whatever_somebody_may_not_read_is_a_leak(shelf: Shelf, leaks):
 def test_a_passage_of_no_known_document_is_a_leak_but_to_owners():
     class Ghost(Shelf):
         def search(self, asked, principal):
-            return [Found("ghost", "boo", document_id=99), Found("ghost", "boo"), Found("ghost", "again")]
+            return [hit("ghost", "boo", 99), hit("ghost", "again", 99)]
 
     (result,) = run_persona_audit(SUITE, {"ann": ANN}, Ghost()).personas
-    assert [(leak.source, leak.document_id) for leak in result.cases[0].leaks] == [("ghost", 99), ("ghost", None)]
+    assert [(leak.source, leak.document_id) for leak in result.cases[0].leaks] == [("ghost", 99)]
     assert run_persona_audit(SUITE, {"ann": ANN}, Ghost(owners=("user:ann",))).passed
 
 
 def test_a_document_that_is_only_mentioned_is_a_leak_too():
     class Gossip(Shelf):
         def search(self, asked, principal):
-            return [Found("leave.md", "leave", document_id=IDS["leave.md"], mentions=(("board.md", IDS["board.md"]),))]
+            note = PassageNote(kind="newer_document", text="", document_id=IDS["board.md"], source="board.md")
+            return [replace(hit("leave.md", "leave", IDS["leave.md"]), notes=(note,))]
 
     ann, eve = run_persona_audit(SUITE, {"ann": ANN, "eve": EVE}, Gossip()).personas
     assert {leak.source for leak in ann.leaks} == {"board.md"} and eve.leaks == ()

@@ -27,9 +27,7 @@ def test_bars_are_as_long_as_their_values():
 
 
 def test_a_line_goes_where_its_points_are():
-    chart = line_chart(
-        [Series("a", ((1, 0.0), (10, 0.5), (100, 1.0)))], title="t", x_label="k", y_label="recall", logarithmic=True
-    )
+    chart = line_chart([Series("a", ((1, 0.0), (10, 0.5), (100, 1.0)))], title="t", x_label="k", y_label="recall")
     (line,) = ET.fromstring(chart).iter("polyline")
     (x1, y1), (x2, y2), (x3, y3) = [tuple(map(float, point.split(","))) for point in line.get("points").split()]
     assert x2 - x1 == pytest.approx(x3 - x2, abs=0.2)
@@ -39,11 +37,10 @@ def test_a_line_goes_where_its_points_are():
 
 @given(
     st.lists(st.builds(Series, names, st.lists(st.tuples(positive, st.floats(-1, 2))).map(tuple)), max_size=8),
-    st.booleans(),
     names,
 )
-def test_whatever_the_figures_and_names_it_is_a_picture_that_fits(lines, logarithmic, name):
-    chart = line_chart(lines, title=name, x_label=name, y_label=name, logarithmic=logarithmic)
+def test_whatever_the_figures_and_names_it_is_a_picture_that_fits(lines, name):
+    chart = line_chart(lines, title=name, x_label=name, y_label=name)
     root = ET.fromstring(chart)
     width, height = map(float, root.get("viewBox").split()[2:])
     for line in root.iter("polyline"):
@@ -67,10 +64,10 @@ def test_names_cannot_become_markup():
         ET.fromstring(markup)
 
 
-@given(positive, positive, st.booleans())
-def test_ticks_are_round_few_and_within(a, b, logarithmic):
+@given(positive, positive)
+def test_ticks_are_round_few_and_within(a, b):
     low, high = sorted((a, b))
-    found = ticks(low, high, logarithmic=logarithmic)
+    found = ticks(low, high)
     assert 1 <= len(found) <= 9
     assert found == sorted(set(found))
     if low < high:

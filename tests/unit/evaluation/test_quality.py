@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.errors import NotFoundError, ProviderError, UsageError
-from recollect.evaluation.case_files import load_suite
+from recollect.errors import ProviderError
 from recollect.evaluation.cases import Case, Suite
+from recollect.evaluation.html_report import render_quality
 from recollect.evaluation.judge import ModelJudge
-from recollect.evaluation.quality import METRICS, metrics_of, priced, run_quality
-from recollect.evaluation.quality_report import render_quality
+from recollect.evaluation.quality import METRICS, metrics_of, run_quality
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model import Answer, Citation
 from recollect.model.answer import REFUSAL, UnsupportedSentence
@@ -129,7 +128,11 @@ class TestRun:
         done = run_quality(suite(LEAVE, PETS), model="m", ask=self.ask, progress=lambda *step: told.append(step))
         assert [result.passed for result in done.results] == [True, False]
         assert done.results[1].failures == ("answered, though it has no answer",)
-        assert (done.passed, done.mean("refusal_accuracy"), done.tokens()) == (False, 0.5, (1000, 500))
+        assert (done.passed, done.mean("refusal_accuracy"), done.tokens()) == (
+            False,
+            0.5,
+            {"input": 1000, "output": 500},
+        )
         assert told == [(1, 2), (2, 2)]
 
     def test_missing_facts_are_named(self):
@@ -160,9 +163,9 @@ class TestRun:
         assert "NaN" not in json.dumps(done.as_json(), allow_nan=False)
 
     def test_cost(self):
-        done = run_quality(suite(LEAVE), model="m", ask=self.ask)
-        assert done.cost() is None, "no price is known"
-        assert priced(done, input_price=2.0, output_price=10.0).cost() == pytest.approx(0.007)
+        assert run_quality(suite(LEAVE), model="m", ask=self.ask).cost() is None, "no price is known"
+        done = run_quality(suite(LEAVE), model="m", ask=self.ask, input_price=2.0, output_price=10.0)
+        assert done.cost() == pytest.approx(0.007)
         assert run_quality(suite(PETS), model="extractive", ask=lambda question: refusal()).cost() == 0
 
     def test_the_page_shows_all_and_runs_nothing(self):
@@ -211,49 +214,3 @@ class TestJudge:
         model = ScriptedChatModel("[1]", error=ProviderError("down", provider="x"))
         judge = ModelJudge(model, sources=lambda given: [], embedder=HashingEmbedder())
         assert judge.faithfulness(answer("a"), ["a"]) is None
-
-
-class TestFile:
-    def write(self, tmp_path, text):
-        path = tmp_path / "quality.yaml"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    def test_short_forms(self, tmp_path):
-        path = self.write(
-            tmp_path, "cases:\n- question: How?\n  expected_facts: so\n- {question: Why, expected_refusal: true}"
-        )
-        first, second = load_suite(path).cases
-        assert (first.name, first.expected_facts) == ("How?", (("so",),))
-        assert (second.expected_facts, second.answerable) == ((), False)
-
-    @pytest.mark.parametrize(
-        ("text", "complaint"),
-        [
-            ("cases: []", ":1: there are no cases"),
-            ("cases:\n- question: a\n  facts: b", ":3: case 1 facts: there is no such key; there are name, query, "),
-            ("cases:\n- question: a\n- question: a", "two cases named 'a'"),
-            (
-                "cases:\n- question: a\n  expected_facts: b\n  expected_refusal: true",
-                "not answerable has no must_have and no expected_facts",
-            ),
-            ("cases:\n- question: ' '", ":2: case 1: the query is blank"),
-            (
-                "cases:\n- question: a\n  expected_facts: [30]",
-                ":3: case 1 expected_facts.0.0: must be text: put '30' in quotes",
-            ),
-            ("cases:\n- question: a\nthresholds: {facts: 1}", ":3: thresholds.facts: there is no such key; there are"),
-            ("cases:\n- name: a\n  question: [b]", ":3: case 'a' question: "),
-            ("cases:\n- question: a\n  query: b", ":2: case 1: give question or query, not both"),
-            ("cases:\n- query: a\n  expected_refusal: perhaps", ":3: case 1 expected_refusal: "),
-            ("cases:\n- question: a\nthresholds: {faithfulness: .nan}", "thresholds.faithfulness"),
-        ],
-    )
-    def test_a_wrong_one_names_the_line(self, tmp_path, text, complaint):
-        with pytest.raises(UsageError) as caught:
-            load_suite(self.write(tmp_path, text))
-        assert complaint in str(caught.value)
-
-    def test_none(self, tmp_path):
-        with pytest.raises(NotFoundError):
-            load_suite(tmp_path / "none.yaml")

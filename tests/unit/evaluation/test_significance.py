@@ -28,7 +28,6 @@ def test_a_constant_small_gain_on_many_queries_is_real():
     verdict = paired_difference(first, first + 0.02 + random.normal(0, 0.02, 200), seed=3)
     assert verdict.p_value < 0.001
     assert 0.01 < verdict.low < verdict.difference < verdict.high < 0.03
-    assert verdict.queries == 200
     assert verdict.better > 100 > verdict.worse
 
 

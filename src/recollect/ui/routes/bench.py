@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
@@ -13,7 +12,7 @@ from starlette.responses import Response
 
 from recollect.errors import NotFoundError, PermissionDeniedError, RecollectError, UsageError
 from recollect.model.time import read_time
-from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases, save_case, saved_cases
+from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases, save_case, saved_cases, suite_of
 from recollect.pipeline.temporal import known_span
 from recollect.ui.bench_form import OPTIONS, SIDES, Bench, Side, configured, may_ask_as_others, offered
 from recollect.ui.bench_results import compared
@@ -145,17 +144,16 @@ def _runs(visit: Visit, bench: Bench, found: Sequence[SavedCase]) -> dict[Side, 
     def counting(kind: Literal["search", "answer"]) -> AbstractContextManager[object]:
         return limits.admitted(visit.caller, kind)
 
-    return {side: run_cases(view, found, bench.options(side, view.config), counting=counting) for side in SIDES}
+    suite = suite_of(found)
+    return {side: run_cases(view, suite, bench.options(side, view.config), counting=counting) for side in SIDES}
 
 
 def _means(runs: dict[Side, SuiteResult]) -> list[tuple[str, list[float | None]]]:
     """The figures of both configurations, by name, for the plot and its table."""
-    means = {side: run.means() for side, run in runs.items()}
     rows: list[tuple[str, list[float | None]]] = [
         (_("passed"), [sum(one.passed for one in run.results) / len(run.results) for run in runs.values()])
     ]
-    for name, text in _MEASURES.items():
-        rows.append((text, [None if mean is None else asdict(mean)[name] for mean in means.values()]))
+    rows += [(text, [run.mean(name) for run in runs.values()]) for name, text in _MEASURES.items()]
     return rows
 
 
