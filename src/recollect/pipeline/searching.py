@@ -121,10 +121,10 @@ def make_why_not(
         return Searcher(store, embedders.asking, rerankers=made, enhancers=lambda _: enhancers, settings=quiet)
 
     return WhyNotInquiry(
-        store.database,
-        store.collections,
-        store.standings,
-        embedders.asking,
+        database=store.database,
+        collections=store.collections,
+        standings=store.standings,
+        embedder=embedders.asking,
         searcher=searcher,
         enhancers=_enhancers_by_collection(store, config, chat_model),
         settings=settings,

@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.model import CompleteOptions, RetrievalOptions, Scope
 from recollect.model.bounds import MAX_RERANK_CANDIDATES, MAX_TOP_K
 from recollect.model.filter import Filter, parse_filter, top_level
 from recollect.model.scope import Target
-from recollect.model.why_not import NamedDocument, WhyNot, WhyNotStage
-from recollect.retrieval.analysis import Analyzer, lexeme
+from recollect.model.why_not import NamedDocument, WhyNot
+from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import analyzer_for
 from recollect.retrieval.enhance.plan import QueryPlan, enhance, query_vector
 from recollect.retrieval.ranking import NO_RERANKER, UNKNOWN_RERANKER
@@ -24,23 +24,18 @@ from recollect.retrieval.thresholds import BELOW_FLOOR, Thresholds
 from recollect.retrieval.validation import validate
 from recollect.retrieval.why_not_advice import advice
 from recollect.retrieval.why_not_stages import (
-    DECISIVE,
     Evidence,
     LexicalStanding,
-    Trials,
+    Run,
     Word,
     access_stages,
+    blamed,
     document_stage,
     filter_stage,
     passages_of,
     search_stages,
 )
-from recollect.store.filters import (
-    DocumentFilter,
-    document_filter_of,
-    failed_conditions,
-    matching_versions,
-)
+from recollect.store.filters import DocumentFilter, document_filter_of, failed_conditions, matching_versions
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
@@ -50,16 +45,17 @@ if TYPE_CHECKING:
     from recollect.retrieval.search import Searcher, SearchSettings
     from recollect.store.collections import CollectionRepository
     from recollect.store.database import Database
-    from recollect.store.why_not import BestChunk, Standing, StandingRepository
+    from recollect.store.why_not import Standing, StandingRepository
 
 
 _WORD = re.compile(r"\w+(?:[-.'@/]\w+)*")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WhyNotInquiry:
     """Says where a document stands at every stage of a search. Safe to share between threads.
 
-    Args:
+    Attributes:
         database: The store's connections.
         collections: Finds the collection.
         standings: Finds the document, and counts what comes before it.
@@ -70,24 +66,13 @@ class WhyNotInquiry:
         settings: What the options of a search leave open, as the searcher has them.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        collections: CollectionRepository,
-        standings: StandingRepository,
-        embedder: Callable[[Collection], EmbeddingProvider],
-        *,
-        searcher: Callable[[Sequence[QueryEnhancer]], Searcher],
-        enhancers: Callable[[Collection], Sequence[QueryEnhancer]],
-        settings: SearchSettings,
-    ) -> None:
-        self._database = database
-        self._collections = collections
-        self._standings = standings
-        self._embedder = embedder
-        self._searcher = searcher
-        self._enhancers = enhancers
-        self._settings = settings
+    database: Database
+    collections: CollectionRepository
+    standings: StandingRepository
+    embedder: Callable[[Collection], EmbeddingProvider]
+    searcher: Callable[[Sequence[QueryEnhancer]], Searcher]
+    enhancers: Callable[[Collection], Sequence[QueryEnhancer]]
+    settings: SearchSettings
 
     def ask(
         self, scope: Scope, query: str, document: int | str, options: RetrievalOptions, *, collection: str
@@ -107,99 +92,93 @@ class WhyNotInquiry:
         """
         validate(query, options)
         asked = document_filter_of(options, scope.as_of)
-        searched = self._collections.get(scope, collection)
-        standing = self._standings.find(scope, searched, document)
+        searched = self.collections.get(scope, collection)
+        standing = self.standings.find(scope, searched, document)
         stages = [document_stage(standing, searched.name)]
-        if not stages[0].passed:
-            return _closed(query, searched, standing, stages)
-        failed = failed_conditions(self._database, scope, searched.collection_id, asked, version_id=standing.version_id)
-        stages += access_stages(standing, datetime.now(UTC))
-        stages += filter_stage(standing, asked.conditions(), failed)
-        kept = _without(self._settings.complete(options), failed)
-        trier, plan = self._trier(scope, searched, query, kept)
-        evidence = self._gather(scope, searched, standing, kept, trier, plan)
-        later = list(search_stages(evidence))
-        found = [] if failed else evidence.places(evidence.trials.asked)
-        blamed = _blamed(later)
-        told = advice(blamed, later, evidence, trier.run) if blamed else ""
-        without = passages_of(evidence.trials.asked, standing.document_id)
+        rank = None
+        if stages[0].passed:
+            failed = failed_conditions(
+                self.database, scope, searched.collection_id, asked, version_id=standing.version_id
+            )
+            stages += access_stages(standing, datetime.now(UTC))
+            stages += filter_stage(standing, asked.conditions(), failed)
+            evidence = self._gather(scope, searched, standing, query, _without(self.settings.complete(options), failed))
+            later = list(search_stages(evidence))
+            kept_out = blamed(later)
+            told = advice(kept_out, later, evidence) if kept_out else ""
+            rank = evidence.rank(evidence.asked)
+            place = f"result {rank:,} of {len(evidence.asked.results):,}." if rank else ""
+            verdict = f"is {place}" if rank else f"is not found: {told}"
+            if failed:
+                without = f"be {place}" if rank else f"still be missing: {told}"
+                verdict, rank = f"is not found: {stages[-1].detail}. Without that it would {without}", None
+            stages += later
+        else:
+            elsewhere = f"Search that collection (collection={standing.collection!r}), or ingest it into this one."
+            remedy = elsewhere if standing.collection != searched.name else "Ingest it again."
+            verdict = f"cannot be found: {stages[0].detail}. {remedy}"
         return WhyNot(
             query=query,
             collection=searched.name,
-            document=_named(standing),
-            found=bool(found),
-            rank=found[0].rank if found else None,
-            stages=(*stages, *later),
-            verdict=_verdict(
-                standing,
-                failed=_blamed(stages),
-                rank=without[0].rank if without else None,
-                told=told,
-                reply=evidence.trials.asked,
+            document=NamedDocument(
+                document_id=standing.document_id,
+                title=standing.title,
+                source=standing.source,
+                department=standing.department,
             ),
+            found=rank is not None,
+            rank=rank,
+            stages=tuple(stages),
+            verdict=f"{standing.source} {verdict}",
         )
 
-    def _trier(
-        self, scope: Scope, searched: Collection, query: str, options: CompleteOptions
-    ) -> tuple[_Trier, QueryPlan]:
-        plan = enhance(query, self._enhancers(searched) if options.enhance else ())
-        return _Trier(self._searcher([_Planned(plan)]), scope, query, searched.name), plan
-
     def _gather(
-        self,
-        scope: Scope,
-        searched: Collection,
-        standing: Standing,
-        options: CompleteOptions,
-        trier: _Trier,
-        plan: QueryPlan,
+        self, scope: Scope, searched: Collection, standing: Standing, query: str, options: CompleteOptions
     ) -> Evidence:
-        settings = self._settings
-        limit = settings.limit(options)
-        bare = self._bare(options, limit)
-        asked_filter = document_filter_of(options, scope.as_of)
+        plan = enhance(query, self.enhancers(searched) if options.enhance else ())
+        searcher = self.searcher([_Planned(plan)])
+
+        def run(changed: CompleteOptions) -> SearchReply:
+            told = replace(changed, explain=True, use_cache=False)
+            return searcher.search(scope, query, told, Target.of(searched.name))
+
+        limit, thresholds = self.settings.limit(options), Thresholds.of(options, self.settings)
+        kept = document_filter_of(options, scope.as_of)
         versions = None
-        if asked_filter or scope.as_of is not None:
+        if kept or scope.as_of is not None:
             versions = matching_versions(
-                self._database, scope, searched.collection_id, asked_filter, access_ids=searched.access_ids
+                self.database, scope, searched.collection_id, kept, access_ids=searched.access_ids
             )
         ids = versions.version_ids if versions else None
-        thresholds = Thresholds.of(options, settings)
-        threshold = thresholds.similarity
-        asked = trier.run(options)
-        embedded: BestChunk | None = None
-        if options.mode != "lexical" or threshold is not None:
-            vector = query_vector(plan, self._embedder(searched))
-            embedded = self._standings.dense_rank(
+        asked = run(options)
+        embedded = None
+        if options.mode != "lexical" or thresholds.similarity is not None:
+            vector = query_vector(plan, self.embedder(searched))
+            embedded = self.standings.dense_rank(
                 scope, searched, vector, version_id=standing.version_id, version_ids=ids
             )
-        ranked = trier.run(bare)
+        bare = self._bare(options, limit)
         unranked = replace(bare, rerank=NO_RERANKER)
+        ranked = run(bare)
+        as_asked = ("similarity_threshold", "min_relevance", "min_score", "collapse_duplicates")
         return Evidence(
             standing=standing,
             options=options,
             limit=limit,
-            similarity_threshold=threshold,
+            similarity_threshold=thresholds.similarity,
             min_relevance=self._least_relevance(searched, thresholds, asked),
             min_score=thresholds.score,
             chunk_count=versions.chunk_count if versions else searched.chunk_count,
             embedded=embedded,
-            lexical=None if options.mode == "dense" else self._lexical(scope, searched, standing, unranked, trier, ids),
-            trials=Trials(
-                asked=asked,
-                dense=None if options.mode == "lexical" else trier.run(replace(unranked, mode="dense")),
-                fused=ranked if ranked.explain and ranked.explain.reranker is None else trier.run(unranked),
-                ranked=ranked,
-                distinct=trier.run(
-                    replace(
-                        bare,
-                        similarity_threshold=options.similarity_threshold,
-                        min_relevance=options.min_relevance,
-                        min_score=options.min_score,
-                        collapse_duplicates=options.collapse_duplicates,
-                    )
-                ),
-            ),
+            lexical=None
+            if options.mode == "dense"
+            else self._lexical(scope, searched, standing, query, unranked, run, ids),
+            run=run,
+            asked=asked,
+            dense=None if options.mode == "lexical" else run(replace(unranked, mode="dense")),
+            fused=ranked if ranked.explain and ranked.explain.reranker is None else run(unranked),
+            ranked=ranked,
+            distinct=run(replace(bare, **{name: getattr(options, name) for name in as_asked})),
         )
 
     def _least_relevance(self, searched: Collection, thresholds: Thresholds, asked: SearchReply) -> float | None:
@@ -207,12 +186,13 @@ class WhyNotInquiry:
         stopped = asked.explain is not None and asked.explain.dropped.get(BELOW_FLOOR)
         if thresholds.relevance is not None or not stopped:
             return thresholds.relevance
-        return RelevanceMeter(self._embedder(searched)).floor(similarities=True, coverage=asked.mode == "hybrid")
+        return RelevanceMeter(self.embedder(searched)).floor(similarities=True, coverage=asked.mode == "hybrid")
 
     def _bare(self, options: CompleteOptions, limit: int) -> CompleteOptions:
         """The whole ranking of the same candidates: nothing left out for a threshold, likeness or want of room."""
-        name = options.rerank or self._settings.ranking.rerank
-        depth = self._settings.ranking.rerank_candidates or DEFAULTS.get(name, UNKNOWN_RERANKER).depth
+        settings = self.settings
+        known = DEFAULTS.get(options.rerank or settings.ranking.rerank, UNKNOWN_RERANKER)
+        depth = settings.ranking.rerank_candidates or known.depth
         return replace(
             options,
             top_k=min(limit, MAX_TOP_K),
@@ -220,9 +200,9 @@ class WhyNotInquiry:
             # The depth follows from top_k, which is another one here.
             rerank_candidates=options.rerank_candidates
             or min(max(depth, 2 * options.top_k), 2 * depth, MAX_RERANK_CANDIDATES),
-            similarity_threshold=None if self._settings.similarity_threshold is None else -1.0,
+            similarity_threshold=None if settings.similarity_threshold is None else -1.0,
             min_relevance=0.0,
-            min_score=None if self._settings.min_score is None else -math.inf,
+            min_score=None if settings.min_score is None else -math.inf,
             collapse_duplicates=False,
             mmr_lambda=None,
             neighbours=0,
@@ -234,20 +214,25 @@ class WhyNotInquiry:
         scope: Scope,
         searched: Collection,
         standing: Standing,
+        query: str,
         bare: CompleteOptions,
-        trier: _Trier,
+        run: Run,
         version_ids: list[int] | None,
     ) -> LexicalStanding:
+        alone: dict[str, Any] = {"department": (), "source": (), "tags": (), "metadata_filters": {}, "top_k": 1}
         words_only = replace(bare, mode="lexical", pseudo_relevance=False)
-        alone = replace(_without_filters(words_only), top_k=1, filters={"document_id": standing.document_id})
-        best = passages_of(trier.run(alone), standing.document_id)
-        whole = trier.run(replace(words_only, top_k=MAX_TOP_K, candidates=max(words_only.candidates or 0, MAX_TOP_K)))
-        weights = {lexeme(term, searched.collection_id): weight for term, weight in _terms(whole)}
-        held = self._standings.lexemes(scope, standing.version_id, list(weights))
-        written = _written(trier.query, analyzer_for(searched))
+        only = replace(words_only, filters={"document_id": standing.document_id}, **alone)
+        best = passages_of(run(only), standing.document_id)
+        whole = run(replace(words_only, top_k=MAX_TOP_K, candidates=max(words_only.candidates or 0, MAX_TOP_K)))
+        terms = whole.explain.terms if whole.explain else ()
+        weights = {lexeme(term, searched.collection_id): weight for term, weight in terms}
+        held = self.standings.lexemes(scope, standing.version_id, list(weights))
+        analyzer = analyzer_for(searched)
+        # Backwards: of several words of one term, the first is shown.
+        written = {term: word for word in reversed(_WORD.findall(query)) for term in analyzer.query_terms(word)}
         words = tuple(
             Word(term, written.get(term, term), weight or None, lexeme(term, searched.collection_id) in held)
-            for term, weight in _terms(whole)
+            for term, weight in terms
         )
         if not best:
             return LexicalStanding(words=words, score=None, rank=None, exact=True)
@@ -256,7 +241,7 @@ class WhyNotInquiry:
         if explain is not None:
             return LexicalStanding(words=words, score=best[0].score, rank=explain.rank, exact=True)
         positive = {number: weight for number, weight in weights.items() if weight > 0}
-        rank = self._standings.stored_rank(
+        rank = self.standings.stored_rank(
             scope, searched, positive, version_id=standing.version_id, version_ids=version_ids
         )
         return LexicalStanding(words=words, score=best[0].score, rank=max(rank, MAX_TOP_K + 1), exact=False)
@@ -273,95 +258,23 @@ class _Planned:
         return self.plan
 
 
-@dataclass(frozen=True, slots=True)
-class _Trier:
-    searcher: Searcher
-    scope: Scope
-    query: str
-    collection: str
-
-    def run(self, options: CompleteOptions) -> SearchReply:
-        complete = replace(options, explain=True, use_cache=False)
-        return self.searcher.search(self.scope, self.query, complete, Target.of(self.collection))
-
-
-def _written(query: str, analyzer: Analyzer) -> dict[str, str]:
-    """The words of a query by the terms that are made of them."""
-    written: dict[str, str] = {}
-    for word in _WORD.findall(query):
-        for term in analyzer.query_terms(word):
-            written.setdefault(term, word)
-    return written
-
-
-def _terms(reply: SearchReply) -> Sequence[tuple[str, float]]:
-    return reply.explain.terms if reply.explain else ()
-
-
-def _without_filters(options: CompleteOptions) -> CompleteOptions:
-    return replace(options, department=(), source=(), tags=(), metadata_filters={}, filters=None)
-
-
 def _without(options: CompleteOptions, failed: Sequence[Filter]) -> CompleteOptions:
     """The options without the conditions that failed."""
-    if not failed:
-        return options
-    left = {
-        key: value
-        for key, value in (options.filters or {}).items()
-        if not any(part in failed for part in top_level(parse_filter({key: value})))
-    }
 
     def fails(**simple: tuple[str, ...] | dict[str, object]) -> bool:
-        (condition,) = DocumentFilter(**simple).conditions()  # type: ignore[arg-type]
-        return condition in failed
+        return any(condition in failed for condition in DocumentFilter(**simple).conditions())  # type: ignore[arg-type]
 
+    filters, metadata = options.filters or {}, options.metadata_filters
+    left = {
+        key: value
+        for key, value in filters.items()
+        if not any(part in failed for part in top_level(parse_filter({key: value})))
+    }
     return replace(
         options,
-        department=() if options.department and fails(department=options.department) else options.department,
-        source=() if options.source and fails(source=options.source) else options.source,
+        department=() if fails(department=options.department) else options.department,
+        source=() if fails(source=options.source) else options.source,
         tags=tuple(tag for tag in options.tags if not fails(tags=(tag,))),
-        metadata_filters={
-            key: value for key, value in options.metadata_filters.items() if not fails(metadata={key: value})
-        },
+        metadata_filters={key: value for key, value in metadata.items() if not fails(metadata={key: value})},
         filters=left or None,
     )
-
-
-def _blamed(stages: Sequence[WhyNotStage]) -> WhyNotStage | None:
-    """What kept a document out: the first stage that decides and that it did not pass."""
-    failed = {stage.stage: stage for stage in stages if not stage.passed}
-    return next((failed[name] for name in DECISIVE if name in failed), None)
-
-
-def _named(standing: Standing) -> NamedDocument:
-    return NamedDocument(
-        document_id=standing.document_id,
-        title=standing.title,
-        source=standing.source,
-        department=standing.department,
-    )
-
-
-def _closed(query: str, searched: Collection, standing: Standing, stages: Sequence[WhyNotStage]) -> WhyNot:
-    remedy = "Ingest it again."
-    if standing.collection != searched.name:
-        remedy = f"Search that collection (collection={standing.collection!r}), or ingest it into this one."
-    return WhyNot(
-        query=query,
-        collection=searched.name,
-        document=_named(standing),
-        found=False,
-        rank=None,
-        stages=tuple(stages),
-        verdict=f"{standing.source} cannot be found: {stages[0].detail}. {remedy}",
-    )
-
-
-def _verdict(standing: Standing, *, failed: WhyNotStage | None, rank: int | None, told: str, reply: SearchReply) -> str:
-    name = standing.source
-    place = f"result {rank:,} of {len(reply.results):,}" if rank else ""
-    if failed is None:
-        return f"{name} is {place}." if rank else f"{name} is not found: {told}"
-    without = f"Without that it would be {place}." if rank else f"Without that it would still be missing: {told}"
-    return f"{name} is not found: {failed.detail}. {without}"

@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from recollect.model import CompleteOptions, SearchReply
 from recollect.model.bounds import MAX_CANDIDATES, most_passages
-from recollect.retrieval.why_not_stages import Evidence, passages_of
 
 if TYPE_CHECKING:
+    from recollect.model import CompleteOptions
     from recollect.model.why_not import WhyNotStage
+    from recollect.retrieval.why_not_stages import Evidence
 
 # What is tried beyond a rank in the widest search, by which narrower ones may differ from it.
 _GROWTH = (1.0, 1.1, 1.3, 1.6, 2.0)
 
-Run: TypeAlias = Callable[[CompleteOptions], SearchReply]
 
-
-def advice(blamed: WhyNotStage, stages: Sequence[WhyNotStage], evidence: Evidence, run: Run) -> str:
+def advice(blamed: WhyNotStage, stages: Sequence[WhyNotStage], evidence: Evidence) -> str:
     """What kept the document out, and what to change, in sentences.
 
     Args:
         blamed: The stage that kept it out.
         stages: All of the search's.
-        evidence: What is known.
-        run: Searches with other options; every change is tried before it is advised.
+        evidence: What is known; every change is tried before it is advised.
     """
-    return f"{_cause(blamed, stages, evidence)}. {_remedy(blamed, evidence, run)}"
-
-
-def _cause(blamed: WhyNotStage, stages: Sequence[WhyNotStage], evidence: Evidence) -> str:
+    cause = blamed.detail
     if blamed.stage == "top_k":
-        pushed = [stage.detail for stage in stages if stage.stage == "rerank" and not stage.passed]
-        return "; ".join([*pushed, blamed.detail])
-    if blamed.stage != "candidates":
-        return blamed.detail
-    ranks = []
-    if evidence.embedded is not None and evidence.trials.dense is not None:
-        ranks.append(f"{evidence.embedded.rank:,} by meaning")
-    if evidence.lexical is not None and evidence.lexical.rank is not None:
-        ranks.append(f"{evidence.lexical.rank:,} by words")
-    return blamed.detail + (f" (it ranks {' and '.join(ranks)})" if ranks else "")
+        cause = "; ".join([*(one.detail for one in stages if one.stage == "rerank" and not one.passed), cause])
+    elif blamed.stage == "candidates" and evidence.ranks():
+        cause += f" (it ranks {' and '.join(f'{rank:,} {how}' for how, rank in evidence.ranks().items())})"
+    return f"{cause}. {_remedy(blamed, evidence)}"
 
 
-def _remedy(blamed: WhyNotStage, evidence: Evidence, run: Run) -> str:
+def _remedy(blamed: WhyNotStage, evidence: Evidence) -> str:
     options = evidence.options
     match blamed.stage:
         case "similarity_threshold" | "min_relevance" | "min_score":
@@ -55,86 +43,56 @@ def _remedy(blamed: WhyNotStage, evidence: Evidence, run: Run) -> str:
                 return "It was not compared with the query at all."
             # Rounded down, so that the document's own value reaches it.
             limit = math.floor(value * 1000) / 1000
-            lowered = {
-                "similarity_threshold": replace(options, similarity_threshold=max(-1.0, limit)),
-                "min_relevance": replace(options, min_relevance=limit),
-                "min_score": replace(options, min_score=limit),
-            }
-            changed = lowered[blamed.stage]
-            return _tried(f"lower {blamed.stage} to {limit:g}", changed, evidence, run)
+            lowered: dict[str, Any] = {blamed.stage: max(-1.0, limit) if "similarity" in blamed.stage else limit}
+            return _tried(f"lower {blamed.stage} to {limit:g}", replace(options, **lowered), evidence)
         case "duplicates":
-            changed = replace(options, collapse_duplicates=False)
-            return _tried("switch collapse_duplicates off", changed, evidence, run)
+            return _tried("switch collapse_duplicates off", replace(options, collapse_duplicates=False), evidence)
         case "variety":
-            return _tried("leave mmr_lambda out", replace(options, mmr_lambda=None), evidence, run)
+            return _tried("leave mmr_lambda out", replace(options, mmr_lambda=None), evidence)
         case "candidates":
-            return _more_candidates(evidence, run)
-        case _:
-            return _more_results(evidence, run)
+            needed = min(evidence.ranks().values(), default=MAX_CANDIDATES + 1)
+            if needed <= MAX_CANDIDATES and evidence.rank(evidence.run(replace(options, candidates=needed))):
+                return f"Raise candidates to {needed:,}."
+    return _more_results(evidence)
 
 
-def _rank(reply: SearchReply, evidence: Evidence) -> int | None:
-    own = passages_of(reply, evidence.standing.document_id)
-    return own[0].rank if own else None
-
-
-def _tried(change: str, changed: CompleteOptions, evidence: Evidence, run: Run) -> str:
-    rank = _rank(run(changed), evidence)
+def _tried(change: str, changed: CompleteOptions, evidence: Evidence) -> str:
+    rank = evidence.rank(evidence.run(changed))
     if rank is not None:
         return f"{change.capitalize()}, and it is result {rank:,}."
-    ranked = evidence.places(evidence.trials.ranked)
-    wanted, _ = _enough(changed, [place.rank for place in ranked[:1]], evidence, run)
+    wanted, _ = _enough(changed, evidence.rank(evidence.ranked), evidence)
     if wanted is None:
         return f"To {change} is not enough."
     return f"{change.capitalize()} and raise top_k to {wanted:,}."
 
 
-def _more_candidates(evidence: Evidence, run: Run) -> str:
-    ranks = [evidence.embedded.rank] if evidence.embedded and evidence.trials.dense else []
-    if evidence.lexical and evidence.lexical.rank:
-        ranks.append(evidence.lexical.rank)
-    needed = min(ranks, default=MAX_CANDIDATES + 1)
-    if needed <= MAX_CANDIDATES and _rank(run(replace(evidence.options, candidates=needed)), evidence):
-        return f"Raise candidates to {needed:,}."
-    return _more_results(evidence, run)
-
-
-def _more_results(evidence: Evidence, run: Run) -> str:
-    distinct = evidence.places(evidence.trials.distinct)
-    wanted, wide = _enough(evidence.options, [place.rank for place in distinct[:1]], evidence, run)
-    far = wanted is None or wanted > evidence.limit
-    words = f", or ask in words that it uses{_missing(evidence)}" if far else ""
-    if wanted is not None:
-        return f"Raise top_k to {wanted:,}{words}."
+def _more_results(evidence: Evidence) -> str:
+    wanted, wide = _enough(evidence.options, evidence.rank(evidence.distinct), evidence)
+    words = evidence.lexical.words if evidence.lexical else ()
+    lacking = ", ".join(dict.fromkeys(word.written for word in words if not word.present))
+    ask = f"ask in words that it uses{f'; it lacks {lacking}' if lacking else ''}"
     most = most_passages(evidence.options.neighbours)
+    if wanted is not None:
+        return f"Raise top_k to {wanted:,}{f', or {ask}' if wanted > evidence.limit else ''}."
     if wide is None:
-        return f"Even among {most:,} results it is missing: ask in words that it uses{_missing(evidence)}."
+        return f"Even among {most:,} results it is missing: {ask}."
     return f"Of {most:,} results (top_k) it is number {wide:,}."
 
 
-def _enough(
-    options: CompleteOptions, likely: Sequence[int], evidence: Evidence, run: Run
-) -> tuple[int | None, int | None]:
+def _enough(options: CompleteOptions, likely: int | None, evidence: Evidence) -> tuple[int | None, int | None]:
     """A `top_k` that brings the document in, near the smallest, and its rank in the widest search.
 
     A wider search has more candidates, which shifts the ranks a little.
     """
 
-    def first(numbers: Sequence[int]) -> int | None:
-        further = (number for number in numbers if number > options.top_k)
-        return next((number for number in further if _rank(run(replace(options, top_k=number)), evidence)), None)
+    def rank(top_k: int) -> int | None:
+        return evidence.rank(evidence.run(replace(options, top_k=top_k)))
 
-    wanted = first(likely)
-    if wanted is not None:
-        return wanted, None
+    if likely is not None and likely > options.top_k and rank(likely):
+        return likely, None
     most = most_passages(options.neighbours)
-    wide = _rank(run(replace(options, top_k=most)), evidence)
+    wide = rank(most)
     if wide is None:
         return None, None
-    return first([min(most, math.ceil(wide * growth)) for growth in _GROWTH]), wide
-
-
-def _missing(evidence: Evidence) -> str:
-    words = evidence.lexical.words if evidence.lexical else ()
-    lacking = dict.fromkeys(word.written for word in words if not word.present)
-    return f"; it lacks {', '.join(lacking)}" if lacking else ""
+    tried = (min(most, math.ceil(wide * growth)) for growth in _GROWTH)
+    return next((number for number in tried if number > options.top_k and rank(number)), None), wide

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from recollect.model.filter import Condition, Filter, conditions_in, describe, field_name
 from recollect.model.why_not import WhyNotStage
@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from recollect.model import CompleteOptions, RetrievedContext, SearchReply
     from recollect.store.why_not import BestChunk, Standing
 
-#: Stages that decide: the first of them that a document does not pass is what kept it out.
-DECISIVE = (
+# Stages that decide: the first of them that a document does not pass is what kept it out.
+_DECISIVE = (
     *("document", "permissions", "expiry", "filter", "candidates"),
     *("similarity_threshold", "min_relevance", "min_score", "duplicates", "variety", "top_k"),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+Run: TypeAlias = "Callable[[CompleteOptions], SearchReply]"
+
+
+class Word(NamedTuple):
     """A term of the query as it is searched and as it was written.
 
     Attributes:
@@ -53,27 +55,8 @@ class LexicalStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trials:
-    """The same search, run in several ways.
-
-    Attributes:
-        asked: As asked, without the conditions that remove the document.
-        dense: What the dense retriever alone contributes; None where it does not run.
-        fused: The whole ranking before the reranker.
-        ranked: The whole ranking after it: no threshold, no duplicates collapsed.
-        distinct: The ranking with both.
-    """
-
-    asked: SearchReply
-    dense: SearchReply | None
-    fused: SearchReply
-    ranked: SearchReply
-    distinct: SearchReply
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything that is known of a document and a search.
+    """Everything that is known of a document and a search, which was run in several ways.
 
     Attributes:
         options: As asked, without the conditions that remove the document.
@@ -83,6 +66,12 @@ class Evidence:
         min_score: Likewise.
         embedded: Where the document's best chunk stands by similarity; None without a query vector.
         lexical: What the words say; None where that retriever does not run.
+        run: Searches with other options.
+        asked: The search as asked, without the conditions that remove the document.
+        dense: What the dense retriever alone contributes; None where it does not run.
+        fused: The whole ranking before the reranker.
+        ranked: The whole ranking after it: no threshold, no duplicates collapsed.
+        distinct: The ranking with both.
     """
 
     standing: Standing
@@ -94,11 +83,26 @@ class Evidence:
     chunk_count: int
     embedded: BestChunk | None
     lexical: LexicalStanding | None
-    trials: Trials
+    run: Run
+    asked: SearchReply
+    dense: SearchReply | None
+    fused: SearchReply
+    ranked: SearchReply
+    distinct: SearchReply
 
     def places(self, reply: SearchReply) -> list[RetrievedContext]:
         """The document's passages among the results of a trial, best first."""
         return passages_of(reply, self.standing.document_id)
+
+    def rank(self, reply: SearchReply) -> int | None:
+        """The rank of the best of them."""
+        return next((place.rank for place in self.places(reply)), None)
+
+    def ranks(self) -> dict[str, int]:
+        """Where the document stands for each retriever that runs, where it is known."""
+        by_meaning = self.embedded.rank if self.embedded and self.dense else None
+        by_words = self.lexical.rank if self.lexical else None
+        return {name: rank for name, rank in (("by meaning", by_meaning), ("by words", by_words)) if rank}
 
 
 def passages_of(reply: SearchReply, document_id: int) -> list[RetrievedContext]:
@@ -106,15 +110,18 @@ def passages_of(reply: SearchReply, document_id: int) -> list[RetrievedContext]:
     return [result for result in reply.results if result.document_id == document_id]
 
 
+def blamed(stages: Sequence[WhyNotStage]) -> WhyNotStage | None:
+    """What kept a document out: the first stage that decides and that it did not pass."""
+    failed = {stage.stage: stage for stage in stages if not stage.passed}
+    return next((failed[name] for name in _DECISIVE if name in failed), None)
+
+
+def _stage(name: str, passed: bool, detail: str, **numbers: object) -> WhyNotStage:
+    return WhyNotStage(stage=name, passed=passed, detail=detail, numbers=numbers)
+
+
 def document_stage(standing: Standing, collection: str) -> WhyNotStage:
     """Whether there is something that a search of the collection could find."""
-    numbers: dict[str, object] = {
-        "version": standing.version,
-        "known_from": standing.known_from.isoformat(),
-        "known_to": standing.known_to and standing.known_to.isoformat(),
-        "status": standing.status,
-        "chunks": standing.chunk_count,
-    }
     passed = False
     if standing.collection != collection:
         detail = f"it is in the collection {standing.collection!r}, and {collection!r} was searched"
@@ -132,7 +139,16 @@ def document_stage(standing: Standing, collection: str) -> WhyNotStage:
         detail = (
             f"version {standing.version} of {_moment(standing.known_from)}, {_count(standing.chunk_count, 'chunk')}"
         )
-    return WhyNotStage(stage="document", passed=passed, detail=detail, numbers=numbers)
+    return _stage(
+        "document",
+        passed,
+        detail,
+        version=standing.version,
+        known_from=standing.known_from.isoformat(),
+        known_to=standing.known_to and standing.known_to.isoformat(),
+        status=standing.status,
+        chunks=standing.chunk_count,
+    )
 
 
 def access_stages(standing: Standing, now: datetime) -> list[WhyNotStage]:
@@ -149,8 +165,8 @@ def access_stages(standing: Standing, now: datetime) -> list[WhyNotStage]:
         until = f"it expired on {_moment(standing.expires_at)}, which searches do not mind"
     expires = standing.expires_at and standing.expires_at.isoformat()
     return [
-        WhyNotStage(stage="permissions", passed=True, detail=who, numbers={"permissions": list(standing.permissions)}),
-        WhyNotStage(stage="expiry", passed=True, detail=until, numbers={"expires_at": expires}),
+        _stage("permissions", True, who, permissions=list(standing.permissions)),
+        _stage("expiry", True, until, expires_at=expires),
     ]
 
 
@@ -160,14 +176,8 @@ def filter_stage(standing: Standing, asked: Sequence[Filter], failed: Sequence[F
         return []
     reasons = [f"{describe(condition)} excludes it: {own_values(standing, condition)}" for condition in failed]
     conditions = [{"condition": describe(condition), "passed": condition not in failed} for condition in asked]
-    return [
-        WhyNotStage(
-            stage="filter",
-            passed=not failed,
-            detail="; ".join(reasons) or f"it meets {' and '.join(describe(condition) for condition in asked)}",
-            numbers={"conditions": conditions},
-        )
-    ]
+    met = f"it meets {' and '.join(describe(condition) for condition in asked)}"
+    return [_stage("filter", not failed, "; ".join(reasons) or met, conditions=conditions)]
 
 
 def own_values(standing: Standing, condition: Filter) -> str:
@@ -204,16 +214,10 @@ def search_stages(evidence: Evidence) -> Iterator[WhyNotStage]:
     """The stages of the search itself, as far as the document came."""
     retrievers = [*_dense_stage(evidence), *_lexical_stage(evidence)]
     yield from retrievers
-    fused, ranked = evidence.places(evidence.trials.fused), evidence.places(evidence.trials.ranked)
+    fused, ranked = evidence.places(evidence.fused), evidence.places(evidence.ranked)
     candidate = bool(fused or ranked or any(stage.passed for stage in retrievers))
-    yield WhyNotStage(
-        stage="candidates",
-        passed=candidate,
-        detail="it is among the candidates"
-        if candidate
-        else f"neither retriever has it among its best {evidence.limit:,}",
-        numbers={"limit": evidence.limit},
-    )
+    missed = f"neither retriever has it among its best {evidence.limit:,}"
+    yield _stage("candidates", candidate, "it is among the candidates" if candidate else missed, limit=evidence.limit)
     if not candidate:
         return
     if evidence.options.mode == "hybrid":
@@ -226,30 +230,27 @@ def search_stages(evidence: Evidence) -> Iterator[WhyNotStage]:
 
 
 def _dense_stage(evidence: Evidence) -> list[WhyNotStage]:
-    best, trial = evidence.embedded, evidence.trials.dense
+    best, trial = evidence.embedded, evidence.dense
     if trial is None:
         return []
     if best is None:
-        return [WhyNotStage(stage="dense", passed=False, detail="it has no vectors", numbers={"rank": None})]
-    explained = [place.explain for place in evidence.places(evidence.trials.fused) if place.explain]
+        return [_stage("dense", False, "it has no vectors", rank=None)]
+    explained = [place.explain for place in evidence.places(evidence.fused) if place.explain]
     passed = bool(evidence.places(trial)) or any(explain.dense for explain in explained)
     detail = f"similarity {best.score:.3f}: rank {best.rank:,} of {_count(evidence.chunk_count, 'chunk')}"
-    if not passed:
-        missed = best.rank <= evidence.limit
-        detail += (
-            ", which the approximate index did not find"
-            if missed
-            else f", and the retriever gives its best {evidence.limit:,}"
-        )
-    numbers = {"rank": best.rank, "score": best.score, "chunk_id": best.chunk_id, "limit": evidence.limit}
-    return [WhyNotStage(stage="dense", passed=passed, detail=detail, numbers=numbers)]
+    if not passed and best.rank <= evidence.limit:
+        detail += ", which the approximate index did not find"
+    elif not passed:
+        detail += f", and the retriever gives its best {evidence.limit:,}"
+    numbers = {"rank": best.rank, "score": best.score, "chunk_id": best.chunk_id}
+    return [_stage("dense", passed, detail, **numbers, limit=evidence.limit)]
 
 
 def _lexical_stage(evidence: Evidence) -> list[WhyNotStage]:
     lexical = evidence.lexical
     if lexical is None:
         return []
-    explained = [place.explain for place in evidence.places(evidence.trials.fused) if place.explain]
+    explained = [place.explain for place in evidence.places(evidence.fused) if place.explain]
     within = lexical.rank is not None and lexical.rank <= evidence.limit
     passed = within or any(explain.lexical for explain in explained)
     if not lexical.words:
@@ -260,13 +261,9 @@ def _lexical_stage(evidence: Evidence) -> list[WhyNotStage]:
         about = "" if lexical.exact else "about "
         detail = f"BM25 {lexical.score:.2f}: rank {about}{lexical.rank:,}"
         detail += "" if passed else f", and the retriever gives its best {evidence.limit:,}"
-    terms = [
-        {"term": word.term, "written": word.written, "weight": word.weight, "present": word.present}
-        for word in lexical.words
-    ]
     numbers = {"rank": lexical.rank, "score": lexical.score, "exact": lexical.exact, "limit": evidence.limit}
-    told = "".join(_words(lexical.words))
-    return [WhyNotStage(stage="lexical", passed=passed, detail=detail + told, numbers={**numbers, "terms": terms})]
+    terms = [word._asdict() for word in lexical.words]
+    return [_stage("lexical", passed, detail + "".join(_words(lexical.words)), **numbers, terms=terms)]
 
 
 def _words(words: Sequence[Word]) -> Iterator[str]:
@@ -285,39 +282,32 @@ def _words(words: Sequence[Word]) -> Iterator[str]:
 
 def _fusion_stage(evidence: Evidence, fused: Sequence[RetrievedContext]) -> WhyNotStage:
     if not fused:
-        shown = len(evidence.trials.fused.results)
-        return WhyNotStage(stage="fusion", passed=True, detail=f"beyond the first {shown:,}", numbers={"rank": None})
+        return _stage("fusion", True, f"beyond the first {len(evidence.fused.results):,}", rank=None)
     best = fused[0]
-    return WhyNotStage(
-        stage="fusion",
-        passed=True,
-        detail=f"score {best.score:.3f}: rank {best.rank:,}",
-        numbers={"rank": best.rank, "score": best.score},
-    )
+    return _stage("fusion", True, f"score {best.score:.3f}: rank {best.rank:,}", rank=best.rank, score=best.score)
 
 
 def _rerank_stage(
     evidence: Evidence, fused: Sequence[RetrievedContext], ranked: Sequence[RetrievedContext]
 ) -> list[WhyNotStage]:
-    explain = evidence.trials.ranked.explain
+    explain = evidence.ranked.explain
     name = explain.reranker if explain else None
     if name is None or explain is None:
         return []
-    if not evidence.trials.ranked.reranked:
+    if not evidence.ranked.reranked:
         detail = f"{name} had no say: {explain.rerank_reason or 'it ordered nothing'}"
-        return [WhyNotStage(stage="rerank", passed=True, detail=detail, numbers={"reranker": name})]
+        return [_stage("rerank", True, detail, reranker=name)]
     before, after = fused[0].rank if fused else None, ranked[0].rank if ranked else None
     top_k = evidence.options.top_k
     pushed_out = before is not None and before <= top_k and (after is None or after > top_k)
     own = ranked[0].explain.rerank_score if ranked and ranked[0].explain else None
     if after is None:
-        detail = f"{name} left it beyond the first {len(evidence.trials.ranked.results):,}"
+        detail = f"{name} left it beyond the first {len(evidence.ranked.results):,}"
     elif before is None or before == after:
         detail = f"{name} has it at rank {after:,}"
     else:
         detail = f"{name} moved it {'up' if after < before else 'down'} from {before:,} to {after:,}"
-    numbers: dict[str, object] = {"reranker": name, "rank": after, "before": before, "score": own}
-    return [WhyNotStage(stage="rerank", passed=not pushed_out, detail=detail, numbers=numbers)]
+    return [_stage("rerank", not pushed_out, detail, reranker=name, rank=after, before=before, score=own)]
 
 
 def _threshold_stages(evidence: Evidence, ranked: Sequence[RetrievedContext]) -> Iterator[WhyNotStage]:
@@ -343,49 +333,36 @@ def _threshold(name: str, value: float | None, limit: float) -> WhyNotStage:
     shown = "unknown" if value is None else f"{value:.3f}"
     noun = {"similarity_threshold": "similarity", "min_relevance": "relevance"}.get(name, "score")
     detail = f"its {noun} of {shown} {'reaches' if passed else 'is below'} {name} {limit:g}"
-    return WhyNotStage(stage=name, passed=passed, detail=detail, numbers={"value": value, "limit": limit})
+    return _stage(name, passed, detail, value=value, limit=limit)
 
 
 def _order_stages(evidence: Evidence, ranked: Sequence[RetrievedContext]) -> Iterator[WhyNotStage]:
-    asked, distinct = evidence.trials.asked, evidence.places(evidence.trials.distinct)
+    asked, distinct = evidence.asked, evidence.places(evidence.distinct)
     found = evidence.places(asked)
-    twin = None if distinct or found else twin_of(ranked, evidence.trials.distinct)
-    if twin is not None:
-        yield WhyNotStage(
-            stage="duplicates",
-            passed=False,
-            detail=f"it says the same as {twin.source}, which stands above it at rank {twin.rank:,}",
-            numbers={"document_id": twin.document_id, "source": twin.source, "rank": twin.rank},
-        )
+    own = {place.chunk_id for place in ranked}
+    twins = [one for one in evidence.distinct.results if own & set(one.duplicates)]
+    if twins and not (distinct or found):
+        twin = twins[0]
+        detail = f"it says the same as {twin.source}, which stands above it at rank {twin.rank:,}"
+        yield _stage("duplicates", False, detail, document_id=twin.document_id, source=twin.source, rank=twin.rank)
         return
     rank, top_k = distinct[0].rank if distinct else None, evidence.options.top_k
     if evidence.options.mmr_lambda is not None:
         kept_out = not found and rank is not None and rank <= top_k
-        yield WhyNotStage(
-            stage="variety",
-            passed=not kept_out,
-            detail=f"rank {rank or 0:,} by relevance, but others bring more variety"
-            if kept_out
-            else "not kept out by it",
-            numbers={"rank": rank, "mmr_lambda": evidence.options.mmr_lambda},
-        )
+        crowded = f"rank {rank or 0:,} by relevance, but others bring more variety"
+        detail = crowded if kept_out else "not kept out by it"
+        yield _stage("variety", not kept_out, detail, rank=rank, mmr_lambda=evidence.options.mmr_lambda)
         if kept_out:
             return
     last = asked.results[-1].score if asked.results else None
-    score = found[0].score if found else distinct[0].score if distinct else None
-    place = f"rank {rank:,}" if rank else f"beyond rank {len(evidence.trials.distinct.results):,}"
+    score = next((place.score for place in (*found, *distinct)), None)
+    place = f"rank {rank:,}" if rank else f"beyond rank {len(evidence.distinct.results):,}"
     scores = "" if score is None or last is None else f"; its score is {score:.3f}, the last result's {last:.3f}"
-    detail = (
-        f"result {found[0].rank:,} of {len(asked.results):,}" if found else f"{place}, and {top_k:,} are shown{scores}"
-    )
-    numbers = {"rank": found[0].rank if found else rank, "top_k": top_k, "score": score, "last_score": last}
-    yield WhyNotStage(stage="top_k", passed=bool(found), detail=detail, numbers=numbers)
-
-
-def twin_of(ranked: Sequence[RetrievedContext], distinct: SearchReply) -> RetrievedContext | None:
-    """The result that stands for the document's passages where duplicates are collapsed."""
-    own = {place.chunk_id for place in ranked}
-    return next((result for result in distinct.results if own & set(result.duplicates)), None)
+    detail = f"{place}, and {top_k:,} are shown{scores}"
+    if found:
+        rank = found[0].rank
+        detail = f"result {rank:,} of {len(asked.results):,}"
+    yield _stage("top_k", bool(found), detail, rank=rank, top_k=top_k, score=score, last_score=last)
 
 
 def _moment(moment: datetime | None) -> str:
