@@ -6,7 +6,7 @@ import math
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -58,46 +58,44 @@ def ranking(options: RetrievalOptions) -> RetrievalOptions:
     return options if options.min_relevance is not None else replace(options, min_relevance=0.0)
 
 
-def outcomes_of(
-    view: View,
-    data: DataSet,
-    options: RetrievalOptions,
-    *,
-    depth: int | None = None,
-    least: int | None = None,
-    budget: int | None = None,
-    shown: int = 4_000,
-    passages: int | None = None,
-    progress: Progress,
-) -> list[Outcome]:
-    """Search every question of a data set in BEIR or span form.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is found for a question, and of spans how much is scored.
 
-    Args:
-        view: What is searched.
-        data: The questions.
-        options: How to search.
+    Attributes:
         depth: Find so many passages, whatever the others say.
         least: Find at least so many.
         budget: Find more than fill so many characters, as far as there are.
-        shown: Of spans: characters that are scored.
-        passages: Of spans: passages that are scored instead.
-        progress: Told about each finished question.
+        shown: Characters that are scored.
+        passages: Passages that are scored instead.
     """
+
+    depth: int | None = None
+    least: int | None = None
+    budget: int | None = None
+    shown: int = 4_000
+    passages: int | None = None
+
+
+def outcomes_of(
+    view: View, data: DataSet, options: RetrievalOptions, limits: Limits, progress: Progress
+) -> list[Outcome]:
+    """Search every question of a data set in BEIR or span form."""
     from recollect.evaluation.outcomes import cover_spans, rank_documents, run
 
     options = ranking(options)
 
     def search(question: Question) -> Sequence[RetrievedContext]:
-        count = depth or max(_RANKED_DOCUMENTS, least or 0)
+        count = limits.depth or max(_RANKED_DOCUMENTS, limits.least or 0)
         while True:
             found = view.search(question.text, replace(options, top_k=count)).results
             length = sum(hit.end_offset - hit.start_offset for hit in found)
-            enough = budget is None or length > budget or len(found) < count
-            if enough or depth is not None or count == MAX_TOP_K:
+            enough = limits.budget is None or length > limits.budget or len(found) < count
+            if enough or limits.depth is not None or count == MAX_TOP_K:
                 return found
             count = min(MAX_TOP_K, 2 * count)
 
-    covering = partial(cover_spans, budget_chars=shown, passages=passages)
+    covering = partial(cover_spans, budget_chars=limits.shown, passages=limits.passages)
     return run(data.questions, search, rank_documents if data.kind == "beir" else covering, progress)
 
 

@@ -254,7 +254,8 @@ class ChunkingOptions:
     @property
     def given(self) -> bool:
         """Whether any of them was."""
-        return any(getattr(self, field.name) is not None and getattr(self, field.name) != [] for field in fields(self))
+        values = [getattr(self, field.name) for field in fields(ChunkingOptions)]
+        return any(value is not None and value != [] for value in values)
 
     def parameters(self, strategy: str) -> dict[str, JsonScalar]:
         """The parameters given, by the names that ``strategy`` has for them.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext
-from recollect.cli._evaluation import LOCAL, fill, fresh_collection, measured, outcomes_of, under_test
+from recollect.cli._evaluation import LOCAL, Limits, fill, fresh_collection, measured, outcomes_of, under_test
 from recollect.cli._options import command
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.written_files import require_writable
@@ -238,18 +238,11 @@ def _outcomes(
             return seen.search(case.query, case.options(options)).results
 
         return check_cases(data, asked, progress=progress)
-    budget = None if data.kind == "beir" else max(task.budget, *BUDGETS)
-    least = depth if data.kind == "beir" else task.passages
-    return outcomes_of(
-        view,
-        data,
-        options,
-        least=least,
-        budget=budget,
-        shown=task.budget,
-        passages=task.passages,
-        progress=progress,
-    )
+    limits = Limits(least=depth)
+    if data.kind == "spans":
+        budget = max(task.budget, *BUDGETS)
+        limits = Limits(least=task.passages, budget=budget, shown=task.budget, passages=task.passages)
+    return outcomes_of(view, data, options, limits, progress)
 
 
 def _show(ctx: CommandContext, comparison: Comparison) -> None:
@@ -271,9 +264,7 @@ def _show(ctx: CommandContext, comparison: Comparison) -> None:
     pairs = [
         (
             Text.assemble((verdict.metric, "bold"), f" {verdict.second} − {verdict.first}"),
-            f"{verdict.result.difference:+.4f}",
-            f"{verdict.result.low:+.4f} … {verdict.result.high:+.4f}",
-            verdict.p_in_words(),
+            *verdict.figures(),
             Text(verdict.winner or "unclear", "green" if verdict.winner else "dim"),
         )
         for verdict in comparison.verdicts

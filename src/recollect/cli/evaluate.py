@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -18,6 +18,7 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import (
     LOCAL,
     MAX_TOP_K,
+    Limits,
     fill,
     fresh_collection,
     measured_options,
@@ -30,7 +31,7 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from recollect.evaluation.datasets import Conversation, Conversations, MemoryQuestion, Question, SetKind
     from recollect.evaluation.outcomes import Outcome
-    from recollect.model import RetrievalOptions, RetrievedContext
+    from recollect.model import RetrievedContext
     from recollect.model.memory import RecallMode
     from recollect.pipeline import View
 
@@ -46,34 +47,27 @@ _TURNS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class FreshOptions:
-    """What becomes of the collection that is made for a run."""
+class RunOptions(SearchOptions, ChunkingOptions):
+    """How a data set is measured, in a collection that is made for that."""
 
     keep: Annotated[bool, typer.Option("--keep", help="Keep the collection made for this run.")] = False
     language: Annotated[str | None, typer.Option(metavar="CODE", help="Of the texts (ISO 639-1).")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
     """Measures data sets, each in a collection of its own, and returns what ``--json`` prints.
 
-    Attributes:
+    Args:
         ctx: The command's surroundings.
-        options: Of every search.
-        depth: Passages asked for; None: as many as a measure needs.
-        chunking: How texts are cut.
+        run: How to search, how texts are cut, and what becomes of what was made.
         collection: The collection that is made; None: one that no other has.
-        language: Of the texts; None: as configured.
-        keep: Whether what was made stays.
     """
 
-    ctx: CommandContext
-    options: RetrievalOptions
-    depth: int | None = None
-    chunking: ChunkingOptions = field(default_factory=ChunkingOptions)
-    collection: str | None = None
-    language: str | None = None
-    keep: bool = False
+    def __init__(self, ctx: CommandContext, run: RunOptions, collection: str | None = None) -> None:
+        self.ctx = ctx
+        self.run = run
+        self.collection = collection
+        self.options = measured_options(ctx, run)
 
     def beir(self, folder: Path) -> dict[str, Any]:
         """Rank documents."""
@@ -86,7 +80,8 @@ class _Run:
         with self._fresh() as view:
             documents, least = fill(self.ctx, view, data)
             with WorkBar(self.ctx.err, "Searching", unit="queries") as bar:
-                outcomes = outcomes_of(view, data, self.options, depth=self.depth, least=least, progress=bar.update)
+                limits = Limits(depth=self.run.top_k, least=least)
+                outcomes = outcomes_of(view, data, self.options, limits, bar.update)
         return {
             "metrics": means([one.metrics for one in outcomes]),
             "queries": len(outcomes),
@@ -95,8 +90,8 @@ class _Run:
             "query_ms": times([one.milliseconds for one in outcomes]),
         }
 
-    def spans(self, folder: Path, limits: Sequence[tuple[int, int | None]]) -> list[dict[str, Any]]:
-        """Find characters, once for each limit on what is shown: so many characters, or so many passages instead."""
+    def spans(self, folder: Path, *limits: Limits) -> list[dict[str, Any]]:
+        """Find characters, once for each limit on what is shown."""
         from recollect.cli._progress import WorkBar
         from recollect.evaluation.datasets import load_spans
         from recollect.evaluation.outcomes import means
@@ -105,22 +100,12 @@ class _Run:
         reports = []
         with self._fresh() as view:
             fill(self.ctx, view, data)
-            for shown, passages in limits:
-                limit = None if passages else shown
+            for limit in limits:
+                limit = replace(limit, depth=self.run.top_k)
                 with WorkBar(self.ctx.err, "Searching", unit="questions") as bar:
-                    outcomes = outcomes_of(
-                        view,
-                        data,
-                        self.options,
-                        depth=self.depth,
-                        least=passages,
-                        budget=limit,
-                        shown=shown,
-                        passages=passages,
-                        progress=bar.update,
-                    )
+                    outcomes = outcomes_of(view, data, self.options, limit, bar.update)
                 metrics = means([one.metrics for one in outcomes], sum)
-                reports.append({"metrics": metrics, "budget_chars": limit, "questions": len(outcomes)})
+                reports.append({"metrics": metrics, "budget_chars": limit.budget, "questions": len(outcomes)})
         return reports
 
     def pages(self, folder: Path) -> dict[str, Any]:
@@ -179,7 +164,7 @@ class _Run:
                     recall = partial(memory.recall, talk.id)
                     outcomes += run(asked[talk.id], recall, partial(recall_turns, talk), bar.update)
             finally:
-                if not self.keep:
+                if not self.run.keep:
                     memory.remove()
         questions = [(talk.id, one) for talk in data.conversations for one in asked[talk.id]]
         return {
@@ -201,10 +186,9 @@ class _Run:
         from recollect.cli.ingest import chunking_of
 
         with self.ctx.view() as view:
-            chunking = chunking_of(view.config, self.chunking) if self.chunking.given else None
-            with fresh_collection(
-                view, self.collection, chunking=chunking, keep=self.keep, language=self.language
-            ) as fresh:
+            chunking = chunking_of(view.config, self.run) if self.run.given else None
+            kept, language = self.run.keep, self.run.language
+            with fresh_collection(view, self.collection, chunking=chunking, keep=kept, language=language) as fresh:
                 yield fresh
 
 
@@ -250,30 +234,20 @@ class _Memory:
             self._view.memory.delete(name, actor="eval memory")
 
 
-def _beir(
-    ctx: CommandContext,
-    collection: CollectionOption,
-    search: SearchOptions,
-    chunking: ChunkingOptions,
-    fresh: FreshOptions,
-    *,
-    folder: _Folder,
-) -> int:
+def _beir(ctx: CommandContext, collection: CollectionOption, run: RunOptions, *, folder: _Folder) -> int:
     """Rank documents: nDCG@10, recall and precision on a data set in BEIR form.
 
     DIR holds corpus.jsonl, queries.jsonl and qrels.tsv. The corpus is ingested into a collection of its own, every
     judged query is run, and a document ranks by its best passage.
     """
-    report = _measuring(ctx, collection, search, chunking, fresh).beir(folder)
+    report = _Run(ctx, run, collection.collection).beir(folder)
     return _shown(ctx, report, f"{report['queries']:,} queries on {report['documents']:,} documents", a="query")
 
 
 def _spans(
     ctx: CommandContext,
     collection: CollectionOption,
-    search: SearchOptions,
-    chunking: ChunkingOptions,
-    fresh: FreshOptions,
+    run: RunOptions,
     *,
     folder: _Folder,
     budget: Annotated[int, typer.Option(min=1, help="Characters that may be shown for a question.")] = 4_000,
@@ -285,26 +259,19 @@ def _spans(
 
     DIR holds corpora/* and questions.jsonl with character ranges.
     """
-    (report,) = _measuring(ctx, collection, search, chunking, fresh).spans(folder, [(budget, passages)])
+    limits = Limits(least=passages, budget=None if passages else budget, shown=budget, passages=passages)
+    (report,) = _Run(ctx, run, collection.collection).spans(folder, limits)
     limit = f"{passages:,} passages" if passages else f"{budget:,} characters"
     return _shown(ctx, report, f"{report['questions']:,} questions, {limit} each")
 
 
-def _pages(
-    ctx: CommandContext,
-    collection: CollectionOption,
-    search: SearchOptions,
-    chunking: ChunkingOptions,
-    fresh: FreshOptions,
-    *,
-    folder: _Folder,
-) -> int:
+def _pages(ctx: CommandContext, collection: CollectionOption, run: RunOptions, *, folder: _Folder) -> int:
     """Find pages: how often a page that answers is among the first 1, 5 and 10 passages.
 
     DIR holds pdf/* and questions.jsonl: {"question", "document": a file's name, "pages": [from 1]}. Each question is
     asked of its own document and of all of them.
     """
-    report = _measuring(ctx, collection, search, chunking, fresh).pages(folder)
+    report = _Run(ctx, run, collection.collection).pages(folder)
     metrics = report["metrics"]
     rows = {"in its document": metrics["document"], "in all documents": metrics["collection"]}
     documents = f"{report['documents']:,} documents ({report['chunks']:,} chunks)"
@@ -325,10 +292,9 @@ def _memory(
     user's, its questions are asked, and the sessions are removed again.
     """
     from recollect.evaluation.datasets import load_memory
-    from recollect.model import RetrievalOptions
 
     data = load_memory(file)
-    report = _Run(ctx=ctx, options=RetrievalOptions(), keep=keep).memory(data, mode.value)
+    report = _Run(ctx, RunOptions(keep=keep)).memory(data, mode.value)
     categories = {f"category {name}" if name else "no category": one for name, one in report["by_category"].items()}
     rows = {"all": report["metrics"], **categories, **report["by_conversation"]}
     _shown(ctx, report, f"{report['questions']:,} questions on {report['turns']:,} turns", rows, a="question")
@@ -369,7 +335,7 @@ def _all(
 
     if most_loss is not None and baseline is None:
         raise UsageError("--most-loss compares with a baseline: name its file with --baseline.")
-    measuring = _Run(ctx=ctx, options=measured_options(ctx, search), depth=search.top_k, chunking=chunking)
+    measuring = _Run(ctx, RunOptions(**vars(search), **vars(chunking)))
     before = {} if baseline is None else read_baseline(baseline)
     kept = read_baseline(save) if save is not None and save.exists() else {}
     chosen = named_sets(sets)
@@ -401,8 +367,8 @@ def _figures(measuring: _Run, kind: SetKind, path: Path) -> dict[str, float]:
         case "beir":
             return {"nDCG@10": measuring.beir(path)["metrics"]["nDCG@10"]}
         case "spans":
-            reports = measuring.spans(path, [(_CHARACTERS, _PASSAGES), (_CHARACTERS, None)])
-            passages, characters = (report["metrics"] for report in reports)
+            few, short = Limits(least=_PASSAGES, passages=_PASSAGES), Limits(budget=_CHARACTERS, shown=_CHARACTERS)
+            passages, characters = (report["metrics"] for report in measuring.spans(path, few, short))
             return {
                 f"recall, {_PASSAGES} passages": passages["recall"],
                 f"IoU, {_PASSAGES} passages": passages["iou"],
@@ -417,24 +383,6 @@ def _figures(measuring: _Run, kind: SetKind, path: Path) -> dict[str, float]:
             mode = cast("RecallMode", measuring.options.mode or "hybrid")
             figures = measuring.memory(load_memory(path), mode)["metrics"]
             return {name: figures[name] for name in ("evidence_recall@10", "session_hit@10")}
-
-
-def _measuring(
-    ctx: CommandContext,
-    collection: CollectionOption,
-    search: SearchOptions,
-    chunking: ChunkingOptions,
-    fresh: FreshOptions,
-) -> _Run:
-    return _Run(
-        ctx=ctx,
-        options=measured_options(ctx, search),
-        depth=search.top_k,
-        chunking=chunking,
-        collection=collection.collection,
-        language=fresh.language,
-        keep=fresh.keep,
-    )
 
 
 def _shown(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime
+from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from recollect.errors import UsageError
-from recollect.evaluation.records import Line, Lines, Strict
+from recollect.evaluation.records import Line, Lines, Strict, refusing
 from recollect.model import RetrievalOptions
 from recollect.model.filter import parse_filter
+from recollect.model.time import read_time
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -59,6 +60,12 @@ class Evidence(Strict):
         return not self.text or any(plain(words) in plain(text) for words in self.text)
 
 
+@refusing
+def _is_a_filter(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    parse_filter(value)
+    return value
+
+
 class Filters(Strict):
     """Which documents are searched: four short forms, and beside them the whole language of `recollect.model.filter`.
 
@@ -74,7 +81,7 @@ class Filters(Strict):
     source: Lines = ()
     tags: Lines = ()
     metadata: Mapping[str, Any] = Field(default_factory=dict)
-    where: Mapping[str, Any] | None = None
+    where: Annotated[Mapping[str, Any], AfterValidator(_is_a_filter)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -93,16 +100,6 @@ class Filters(Strict):
             else:
                 full[str(key)] = item
         return {**short, "where": full or None}
-
-    @field_validator("where")
-    @classmethod
-    def _is_a_filter(cls, value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        if value is not None:
-            try:
-                parse_filter(value)
-            except UsageError as exc:
-                raise ValueError(str(exc)) from exc
-        return value
 
 
 _SHORT_FILTERS = ("department", "source", "tags")
@@ -124,25 +121,13 @@ class Persona(Strict):
         department: Documents of one of these; none given: of every department.
         tags: Documents with all of these.
         tenant_id: Whose knowledge it is; None: the default tenant's.
-        as_of: What was known at this time; None: now. A time without a zone is UTC, a date its first moment.
+        as_of: What was known at this time; None: now. In any form that ``--as-of`` takes.
     """
 
     department: Lines = ()
     tags: Lines = ()
     tenant_id: Annotated[int, Field(ge=1, strict=True)] | None = None
-    as_of: datetime | None = None
-
-    @field_validator("as_of", mode="before")
-    @classmethod
-    def _a_moment(cls, value: Any) -> datetime | None:  # noqa: ANN401 - whatever the file holds
-        if isinstance(value, str):
-            with suppress(ValueError):
-                value = datetime.fromisoformat(value)
-        if isinstance(value, date) and not isinstance(value, datetime):
-            value = datetime.combine(value, time())
-        if value is not None and not isinstance(value, datetime):
-            raise ValueError(f"must be a time such as 2026-01-31 or 2026-01-31T12:00:00Z, not {value!r}")
-        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+    as_of: Annotated[datetime, BeforeValidator(refusing(partial(read_time, name="It")))] | None = None
 
 
 class Thresholds(Strict):

@@ -68,9 +68,11 @@ class Verdict:
             return None
         return self.second if self.result.difference > 0 else self.first
 
-    def p_in_words(self) -> str:
-        """The corrected p, for people."""
-        return "< 0.001" if self.corrected_p < 0.001 else f"{self.corrected_p:.3f}"
+    def figures(self) -> tuple[str, str, str]:
+        """The difference, its interval and the corrected p, for people."""
+        interval = f"{self.result.low:+.4f} … {self.result.high:+.4f}"
+        p = "< 0.001" if self.corrected_p < 0.001 else f"{self.corrected_p:.3f}"
+        return f"{self.result.difference:+.4f}", interval, p
 
     def in_words(self) -> str:
         """The verdict, for people."""

@@ -134,19 +134,15 @@ def _means_table(runs: Sequence[SystemRun]) -> str:
 
 
 def _verdicts(comparison: Comparison) -> str:
-    rows = []
-    for verdict in comparison.verdicts:
-        result = verdict.result
-        rows.append(
-            [
-                f"{escape(verdict.metric)}: {escape(verdict.second)} − {escape(verdict.first)}",
-                f"{result.difference:+.4f}",
-                f"{result.low:+.4f} … {result.high:+.4f}",
-                escape(verdict.p_in_words()),
-                f"{result.better} / {result.worse}",
-                f'<span class="{"good" if verdict.real else "soft"}">{escape(verdict.in_words())}</span>',
-            ]
-        )
+    rows = [
+        [
+            f"{escape(verdict.metric)}: {escape(verdict.second)} − {escape(verdict.first)}",
+            *map(escape, verdict.figures()),
+            f"{verdict.result.better} / {verdict.result.worse}",
+            f'<span class="{"good" if verdict.real else "soft"}">{escape(verdict.in_words())}</span>',
+        ]
+        for verdict in comparison.verdicts
+    ]
     head = ["Difference", "", f"{comparison.confidence:.0%} interval", "p", "better / worse", "verdict"]
     note = (
         "Randomisation test on the same queries, its p corrected for the number of pairs; bootstrap interval of each "

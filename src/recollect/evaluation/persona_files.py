@@ -8,17 +8,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from recollect.errors import UsageError
 from recollect.evaluation.case_files import parsed, read_text
-from recollect.evaluation.records import Line, Lines, Strict
+from recollect.evaluation.records import Line, Lines, Strict, refusing
 from recollect.model.principal import Permissions, Principal, read_permissions
 
 
+@refusing
 def _granted(given: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        read_permissions(given, name="grants")
-    except UsageError as exc:
-        raise ValueError(str(exc)) from exc
+    read_permissions(given, name="grants")
     return given
 
 
@@ -39,10 +36,7 @@ class Asker(Strict):
 
     @model_validator(mode="after")
     def _is_somebody(self) -> Asker:
-        try:
-            self.principal()
-        except UsageError as exc:
-            raise ValueError(str(exc)) from exc
+        refusing(Asker.principal)(self)
         return self
 
     def principal(self) -> Principal:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from recollect.errors import NotFoundError
+from recollect.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
+_V = TypeVar("_V")
+_R = TypeVar("_R")
 
 #: A text that is not empty.
 Line = Annotated[str, Field(min_length=1, strict=True)]
@@ -37,6 +40,18 @@ _MESSAGES = {
     "string_too_short": "is empty",
     "too_short": "there must be one at least",
 }
+
+
+def refusing(read: Callable[[_V], _R]) -> Callable[[_V], _R]:
+    """A function whose `UsageError` is what is wrong with a value of a record."""
+
+    def checked(value: _V) -> _R:
+        try:
+            return read(value)
+        except UsageError as exc:
+            raise ValueError(str(exc)) from exc
+
+    return checked
 
 
 class Strict(BaseModel):
