@@ -26,10 +26,11 @@ class KnownVectors:
     def __init__(self, model_name: str) -> None:
         self.model_name = model_name
         self.vectors: dict[bytes, np.ndarray] = {}
+        self.now: np.ndarray | None = None
 
     def embed_documents(self, texts: list[str]) -> np.ndarray:
-        """Of the one document that is being added."""
-        return np.stack([self.vectors[b"new"]] * len(texts))
+        """Of the document that is being added, or of other wordings of a question, which have the question's own."""
+        return np.stack([self.now] * len(texts))
 
     def embed_query(self, text: str) -> np.ndarray:
         return self.vectors[_key(text)]
@@ -71,11 +72,11 @@ class System(Base):
         self._rag.collections.ensure(COLLECTION)
 
     def search(self, mode: str, query: Query) -> Found:
-        self._known.vectors[_key(query.text)] = query.vector
+        self._known.vectors[_key(query.text)] = self._known.now = query.vector
         return self._found(query.text, self._filtered(mode, query))
 
     def add(self, rows: Rows) -> None:
-        self._known.vectors[b"new"] = rows.vectors[0]
+        self._known.now = rows.vectors[0]
         source = rows.ids[0].partition(":")[0]
         document = Document(content=rows.texts[0], source=source, metadata=rows.metadata[0])
         self._rag.view(collections=COLLECTION).ingest(document)
