@@ -17,6 +17,7 @@ from recollect import Client, Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.pipeline.working import worker_of
 from recollect.server.app import create_app
+from recollect.server.connection import Connection
 from recollect.server.running import make_ready
 from recollect.store.database import Database
 from recollect.ui import install
@@ -42,7 +43,8 @@ def listening(app, port: int = 0) -> Iterator[str]:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(("127.0.0.1", port))
     bound.listen()
-    server = _Server(uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=2))
+    settings = uvicorn.Config(app, http=Connection, log_config=None, lifespan="on", timeout_graceful_shutdown=2)
+    server = _Server(settings)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     with _never_waiting_in(thread):
         thread.start()

@@ -57,9 +57,10 @@ def test_a_body_has_few_errors_however_much_of_it_is_invalid(client):
     [b"[" * 1_000_000, b"{" * 1_000_000, b'{"query": "' + b"a" * 1_000_000, b'"' + b"a" * 1_000_000 + b'"'],
     ids=["deep", "broken", "unfinished", "no object"],
 )
-def test_refused_bodies_do_not_stay_in_memory(client, sent):
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/chat/completions"])
+def test_refused_bodies_do_not_stay_in_memory(client, path, sent):
     def refuse() -> None:
-        assert client.post("/v1/search", content=sent, headers=JSON).status_code in {400, 413, 422}
+        assert client.post(path, content=sent, headers=JSON).status_code in {400, 413, 422}
 
     refuse()
     gc.collect()
@@ -73,3 +74,17 @@ def test_refused_bodies_do_not_stay_in_memory(client, sent):
         tracemalloc.stop()
         gc.enable()
     assert kept < 3_000_000
+
+
+def test_only_json_is_parsed_whatever_door_it_comes_to(client):
+    sent = b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": [' + b",".join([b"{}"] * 1_000_000) + b"]}}"
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    with client:
+        tracemalloc.start()
+        try:
+            refused = client.post("/mcp", content=sent, headers={**headers, "Content-Type": "text/plain"})
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert 400 <= refused.status_code < 500
+    assert peak < 8 * len(sent)

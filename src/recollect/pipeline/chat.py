@@ -15,6 +15,7 @@ from recollect.model.memory import Turn
 from recollect.pipeline.answering import answer_stream
 from recollect.pipeline.door import make_door
 from recollect.pipeline.remembered_answers import facts_of
+from recollect.retrieval.validation import require_question
 
 if TYPE_CHECKING:
     from recollect.model.memory import Episode, Remembered
@@ -92,6 +93,7 @@ class Conversation:
             PersonalDataError: It holds personal data, which the tenant's policy refuses to remember.
             ProviderError: The language model failed. That it cannot rewrite a question is no failure.
         """
+        require_question(question)
         self._require_admitted(question)
         standing, usage = self._standing(question)
         at = self._view.standpoint
@@ -114,7 +116,7 @@ class Conversation:
         """Refuse before it is asked what could not be remembered afterwards."""
         at = self._view.standpoint
         door = None if self._session is None else make_door(at.assembly, at.scope)
-        if door is not None and question:
+        if door is not None:
             door.admit_turn(Turn(content=question))
 
     def _standing(self, question: str) -> tuple[str, TokenUsage | None]:

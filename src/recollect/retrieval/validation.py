@@ -29,7 +29,7 @@ def validate(query: str, options: RetrievalOptions) -> None:
         OutOfBoundsError: The query is too long, or a number too small or too large; says what is allowed.
         UsageError: Something else is wrong; says what, and what is allowed.
     """
-    _require_question(query)
+    require_question(query)
     if options.mode is not None and not isinstance(options.mode, str):
         raise UsageError(f"mode must be a text, not {options.mode!r}.")
     if options.fusion not in (None, "weighted", "rrf"):
@@ -89,7 +89,13 @@ _MEASURES: tuple[tuple[str, float, float], ...] = (
 )
 
 
-def _require_question(query: object) -> None:
+def require_question(query: object) -> None:
+    """Refuse what is no question.
+
+    Raises:
+        OutOfBoundsError: It is too long.
+        UsageError: It is no text, or empty.
+    """
     if not isinstance(query, str):
         raise UsageError(f"The query must be text, not {query!r}.")
     if not query.strip():

@@ -27,7 +27,7 @@ from recollect.server.sent_body import sent_body
 
 if TYPE_CHECKING:
     from recollect.server.caller import Caller
-    from recollect.server.limits import LimitState
+    from recollect.server.limits import Limits, LimitState
     from recollect.server.service import Service
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -92,6 +92,17 @@ async def admit(request: HTTPConnection, caller: Caller, service: Service, *, ki
     if kind == "ingest" and limits.limits_uploads and (count := _told_length(request.headers)):
         await run_in_threadpool(limits.upload, caller, count)
         admission.closing.append(lambda status: limits.give_back_upload(caller, count) if status >= 400 else None)
+
+
+def follow(request: HTTPConnection, limits: Limits) -> None:
+    """Count a stream that follows a job, for as long as it is sent.
+
+    Raises:
+        RateLimitedError: The caller follows as many as they may.
+    """
+    admission: Admission = request.scope[_STATE]
+    assert admission.caller is not None, "only what was admitted is answered"
+    admission.closing.append(limits.begin_following(admission.caller))
 
 
 def hand_over(request: HTTPConnection) -> tuple[Caller, Callable[[], None]]:

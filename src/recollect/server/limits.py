@@ -37,6 +37,9 @@ WINDOW_SECONDS = 60
 _LEASE_SECONDS = 0.25
 _MOST_LEASES = 16_384
 
+#: Streams of jobs that a credential follows at once: each looks at its job again and again.
+MOST_FOLLOWED = 100
+
 # A file that is read range by range is counted once for so long, and so many ranges.
 _READ_SECONDS = 300.0
 _MOST_RANGES = 1_000
@@ -140,6 +143,7 @@ class Limits:
         self._lock = threading.Lock()
         self._leases: LRUCache[tuple[int, str], _Lease] = LRUCache(_MOST_LEASES)
         self._answering: Counter[tuple[int, str]] = Counter()
+        self._following: Counter[tuple[int, str]] = Counter()
         self._reads: LRUCache[tuple[object, ...], _Read] = LRUCache(_MOST_LEASES)
 
     def begin_read(self, caller: Caller, what: tuple[object, ...]) -> None:
@@ -210,21 +214,35 @@ class Limits:
         Raises:
             RateLimitedError: So many are being written by this process, for all callers or for this one, as may be.
         """
-        place, config = _place(caller, "answer"), self._config
+        config = self._config
         with self._lock:
             if self._answering.total() >= config.concurrent_answers:
                 self._refused(caller.tenant, "answer")
                 raise _busy("This server writes as many answers at once as it may")
-            if self._answering[place] >= config.concurrent_answers_per_credential:
-                self._refused(caller.tenant, "answer")
-                raise _busy("As many answers as your credential may have at once are being written")
-            self._answering[place] += 1
+            most = config.concurrent_answers_per_credential
+            what = "As many answers as your credential may have at once are being written"
+            return self._begun(self._answering, caller, "answer", most, what)
+
+    def begin_following(self, caller: Caller) -> Callable[[int], None]:
+        """As `begin_answer`, of a stream that follows a job."""
+        with self._lock:
+            what = f"You follow {MOST_FOLLOWED} jobs at once already"
+            return self._begun(self._following, caller, "search", MOST_FOLLOWED, what)
+
+    def _begun(
+        self, under_way: Counter[tuple[int, str]], caller: Caller, kind: LimitKind, most: int, what: str
+    ) -> Callable[[int], None]:
+        place = _place(caller, kind)
+        if under_way[place] >= most:
+            self._refused(caller.tenant, kind)
+            raise _busy(what)
+        under_way[place] += 1
 
         def ended(_: int) -> None:
             with self._lock:
-                self._answering[place] -= 1
-                if not self._answering[place]:
-                    del self._answering[place]
+                under_way[place] -= 1
+                if not under_way[place]:
+                    del under_way[place]
 
         return ended
 

@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 from typing_extensions import TypedDict
@@ -173,6 +174,9 @@ def problem(status: int, name: str, title: str, detail: str, **more: Any) -> Pro
 
 def problem_of(exc: Exception) -> Problem:
     """What is told of an error; what is not for the caller is logged instead."""
+    if isinstance(exc, ClientDisconnect):
+        # Nobody reads it: the status is nginx's for the log.
+        return problem(499, "client-gone", "The client has gone", "The connection was closed before there was a reply.")
     row = next((row for row in _ROWS if isinstance(exc, row.error) and row.when(exc)), None)
     if row is None:
         logger.exception("A request failed because of a defect.", exc_info=exc)
@@ -262,12 +266,17 @@ def _without_body(handler: _Handler) -> _Handler:
 
     async def handled(request: Request, exc: Exception) -> Response:
         response = await handler(request, exc)
-        for error in (exc, exc.__cause__, exc.__context__):
-            if error is not None:
-                clear_frames(error.__traceback__)
+        free_frames(exc)
         return response
 
     return handled
+
+
+def free_frames(exc: Exception) -> None:
+    """Free what the frames hold that an error has left, and those behind it."""
+    for error in (exc, exc.__cause__, exc.__context__):
+        if error is not None:
+            clear_frames(error.__traceback__)
 
 
 def _of_the_body(request: Request, exc: RequestValidationError) -> str | None:

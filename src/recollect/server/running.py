@@ -15,6 +15,7 @@ import uvicorn
 from recollect.errors import UsageError
 from recollect.server.app import create_app
 from recollect.server.authentication import Authenticator
+from recollect.server.connection import Connection
 from recollect.server.process_memory import keep_few_arenas, seldom_collecting
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ def serve(
     install(app)
     config = uvicorn.Config(
         app,
-        # Not whichever parser is installed: httptools reads headers of any length.
-        http="h11",
+        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,

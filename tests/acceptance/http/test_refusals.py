@@ -8,13 +8,15 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from email.message import EmailMessage
 
 import jwt
 import psycopg
 import pytest
 from fastapi.testclient import TestClient
 
-from recollect import Document, RAGConfig, RAGPipeline
+from recollect import Document, Principal, RAGConfig, RAGPipeline
+from recollect.documents.reader import read_bytes
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.model.key import ACCESS_SCOPES
 from recollect.model.key_text import draw_key, draw_login
@@ -411,3 +413,95 @@ def test_somebody_in_particular_makes_keys_as_themselves(served):
     assert refused.status_code == 403
     me = served.client.get("/v1/me", headers=ann).json()
     assert (me["principal"]["roles"], me["credential"]["kind"]) == (["clerk"], "jwt")
+
+
+ZOO = dict.fromkeys(("name", "collection", "vector_store_id"), "zoo")
+HOPS = "What hops and waves, and what is QHW?"
+
+
+def asked_of_everything(number: int) -> Iterator[tuple[str, dict]]:
+    """Reads whose bodies are right: questions that denied documents alone would answer, and their number."""
+    where, every = {"collection": "zoo"}, {"everywhere": True}
+    for place in (where, every, {**where, "as_of": "now"}):
+        yield "/v1/search", {"query": HOPS, "explain": True, "top_k": 50, "neighbours": 5, "collapse": True, **place}
+        yield "/v1/ask", {"question": HOPS, "explain": True, **place}
+        yield "/v1/context", {"query": HOPS, "explain": True, **place}
+    yield "/v1/search/hints", {"tag": ["quokk"], "department": ["quokk"], "where": {"anima": "quokk"}, **where}
+    yield "/v1/context/assembly", {"query": HOPS, "explain": True, **where}
+    yield "/v1/diff", {"question": HOPS, "from": "7d", **where}
+    yield "/v1/why-not", {"query": HOPS, "document": number, **where}
+    yield "/v1/recall", {"query": HOPS}
+    yield "/v1/facts/search", {"query": HOPS}
+    yield "/v1/chat", {"question": HOPS, "session": "bobs", "explain": True, **where}
+    yield "/v1/chat/completions", {"model": "zoo", "messages": [{"role": "user", "content": HOPS}]}
+    yield "/v1/responses", {"model": "zoo", "input": HOPS, "include": ["file_search_call.results"]}
+    yield "/v1/vector_stores/zoo/search", {"query": HOPS, "max_num_results": 50}
+    yield "/api/chat", {"query": HOPS}
+    for tool, given in {
+        "search": {"query": HOPS},
+        "knowledge_search": {"query": HOPS},
+        "grep": {"pattern": "hops"},
+        "list_documents": {"name": "q"},
+        "outline": {"document_id": number},
+        "read": {"document_id": number},
+        "ask": {"question": HOPS},
+        "recall": {"query": HOPS},
+    }.items():
+        yield "/mcp?collection=*", mcp("tools/call", {"name": tool, "arguments": given})
+    yield "/mcp?collection=zoo", mcp("resources/list", {})
+    yield "/mcp?collection=zoo", mcp("resources/read", {"uri": f"recollect://documents/{number}"})
+
+
+def mcp(method: str, params: dict) -> dict:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def unnumbered(text: str, number: str) -> str:
+    """A reply without its own id, and without the number that was asked for."""
+    return re.sub(rf'"request_id":"[^"]*"|\(request [0-9a-f]+\)|\b{number}\b', "", text)
+
+
+def test_what_is_denied_to_somebody_is_in_no_reply_to_them(served):
+    """A grant for the collection and a denial for documents: by number as though there were none, and never found."""
+    rag, zoo = served.rag, served.rag.view(collections="zoo")
+    message = EmailMessage()
+    message["Subject"], message["From"] = "The quokka", "Quokka <q@x.example>"
+    message.set_content("The quokka hops and waves.")
+    message.add_attachment(b"# Quokka\n\nIt hops and waves.", maintype="text", subtype="markdown", filename="quokka.md")
+    about = {"title": "Quokka", "department": "quokkas", "tags": ("quokka",), "metadata": {"animal": "quokka"}}
+    zoo.ingest(Document(content="The wombat digs and sleeps.", source="wombat.md", department="animals"))
+    zoo.ingest(
+        [
+            Document(content="The wombat digs and sleeps.", source="quokka-copy.md", **about),
+            Document(content="The quokka sleeps.", source="quokka.md", **about),
+            Document(content="The quokka has gone.", source="quokka-gone.md", **about),
+            read_bytes(bytes(message), name="quokka.eml"),
+        ]
+    )
+    zoo.ingest(Document(content="The quokka hops and waves. (QHW means Quokka Hop Wave.)", source="quokka.md", **about))
+    denied = {one.source: one.document_id for one in zoo.documents.list() if "quokka" in one.source}
+    assert len(denied) == 5
+    zoo.grants.set_collection(readers=["user:bob"])
+    zoo.grants.add("user:bob", documents=list(denied))
+    zoo.grants.deny("user:bob", documents=list(denied))
+    zoo.documents.delete(["quokka-gone.md"])
+    bob = rag.keys.create("bob", scopes=("read", "write"), principal=Principal(user_id="bob")).secret
+    replies: dict[str, str] = {}
+    for operation in served.operations:
+        for number in map(str, denied.values()) if re.search(r"\{(document_id|file|id)\b", operation.path) else ["1"]:
+            named = {"document_id": number, "id": number, "file": f"file-{number}"}
+            there = served.ask(operation, bob, **ZOO, **named)
+            replies[f"{operation} {number}"] = there.text
+            if number != "1":
+                nowhere = served.ask(
+                    operation, bob, **ZOO, **{name: one.replace(number, "987654") for name, one in named.items()}
+                )
+                told = [(there.status_code, unnumbered(there.text, number))]
+                assert told == [(nowhere.status_code, unnumbered(nowhere.text, "987654"))], operation
+    headers = {"Authorization": f"Bearer {bob}", "Accept": "application/json, text/event-stream"}
+    with served.client:
+        for path, body in asked_of_everything(min(denied.values())):
+            reply = served.client.post(path, json=body, headers=headers)
+            assert reply.status_code in {200, 404}, (path, body, reply.text)
+            replies[f"{path} {body}"] = reply.text
+    assert {asked: text[:1000] for asked, text in replies.items() if "quokka" in text.lower()} == {}

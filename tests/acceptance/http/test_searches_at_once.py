@@ -79,6 +79,28 @@ def test_searches_beyond_the_limit_wait_in_their_order_while_others_are_answered
     assert sorted(embedder.begun) == QUESTIONS
 
 
+@pytest.mark.parametrize("path", ["/v1/collections/default/export", "/v1/documents/{id}/diff"])
+def test_what_takes_long_beside_searches_waits_with_them(serve, embedder, path):
+    """And takes none of the threads that everybody's requests need."""
+    rag = serve(concurrent_searches=1)
+    rag.ingest([Document(content="Thirty-one days of annual leave.", source="leave.md", title="Leave")])
+    path = path.format(id=rag.documents.get("leave.md").document_id)
+
+    async def ask(app) -> None:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url=HOST, timeout=30) as client:
+            search = asyncio.create_task(client.post("/v1/search", json={"query": QUESTIONS[0]}))
+            assert await asyncio.to_thread(embedder.arrived.acquire, timeout=30)
+            long = asyncio.create_task(client.get(path))
+            for _ in range(30):
+                assert (await client.get("/v1/collections")).status_code == 200
+            assert not long.done()
+            embedder.let_on.release()
+            assert [(await one).status_code for one in (search, long)] == [200, 200]
+
+    asyncio.run(ask(create_app(rag)))
+
+
 def reads(question: str) -> dict[str, object]:
     return {
         "/v1/search": {"query": question},

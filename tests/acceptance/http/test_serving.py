@@ -80,16 +80,24 @@ def test_whoever_goes_away_ends_the_model(rag, model, monkeypatch):
         assert httpx2.get(f"{url}/healthz").status_code == 200
 
 
-def test_whoever_goes_away_before_a_whole_answer_ends_the_model(rag, model, monkeypatch):
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/v1/ask", {"question": "How many days?"}),
+        ("/v1/chat/completions", {"model": "default", "messages": [{"role": "user", "content": "How many days?"}]}),
+    ],
+)
+def test_whoever_goes_away_before_a_whole_answer_ends_the_model(rag, model, monkeypatch, caplog, path, asked):
     with serving(rag, monkeypatch) as url:
-        asked = json.dumps({"question": "How many days?"}).encode()
+        body = json.dumps(asked).encode()
         host, port = url.removeprefix("http://").split(":")
-        head = f"POST /v1/ask HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
         with socket.create_connection((host, int(port)), timeout=30) as connection:
-            connection.sendall(f"{head}Content-Length: {len(asked)}\r\n\r\n".encode() + asked)
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             assert model.begun.wait(30)
             assert not model.ended.is_set()
         assert model.ended.wait(30)
+    assert [one.message for one in caplog.records if one.levelname == "ERROR"] == []
 
 
 def test_answers_at_once_are_each_whole(rag, model, monkeypatch):

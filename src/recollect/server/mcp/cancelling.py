@@ -45,9 +45,11 @@ class CancellableCalls:
             send: Of ASGI.
             owner: Whose credential it brings: nobody cancels what somebody else asked for.
         """
+        headers = Headers(scope=scope)
         body = await _body(receive)
-        message = _object(body)
-        client = Headers(scope=scope).get(MCP_SESSION_ID_HEADER, "")
+        # Of another kind it is refused by what answers, and was not looked at by what limits JSON.
+        message = _object(body) if "json" in headers.get("content-type", "").lower() else {}
+        client = headers.get(MCP_SESSION_ID_HEADER, "")
         method, request_id = message.get("method"), message.get("id")
         passed = _replayed(body, receive)
         if method == "initialize":

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Security
@@ -19,6 +20,7 @@ from recollect.llm.base import ChatMessage
 from recollect.model import Answer, RetrievalOptions, SearchReply
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
+from recollect.retrieval.validation import require_question
 from recollect.server.caller import Caller
 from recollect.server.dependencies import asking
 from recollect.server.openai.citations import without_footnotes
@@ -201,9 +203,13 @@ async def question_of(
 
     Raises:
         RefusedRequestError: There is no such model, or no question.
+        OutOfBoundsError: The question is too long.
         PermissionDeniedError: The credential may not remember it.
     """
     text, history = _conversation(messages, param)
+    prompt = is_helper_prompt(text)
+    if not prompt:
+        require_question(text)
     given = extension or Extension()
     if given.conversation is not None:
         caller.require("write")
@@ -222,7 +228,7 @@ async def question_of(
             footnotes=view.config.server.footnotes if given.footnotes is None else given.footnotes,
             manner=manner,
             cut=Cut(stop=manner.stop, max_tokens=manner.max_tokens, count=view.standpoint.assembly.count_tokens),
-            prompt=_as_prompt(messages, param) if is_helper_prompt(text) else None,
+            prompt=_as_prompt(messages, param) if prompt else None,
         )
 
     return await run_in_threadpool(seen)
@@ -230,15 +236,11 @@ async def question_of(
 
 def _conversation(messages: Sequence[Message], param: str) -> tuple[str, tuple[Exchange, ...]]:
     """The question, and the exchanges before it."""
-    turns: list[tuple[str, str]] = []
-    for number, message in enumerate(messages):
-        if message.role not in {"user", "assistant"}:
-            continue
-        said = message.said(f"{param}.{number}.content")
-        if turns and turns[-1][0] == message.role:
-            turns[-1] = (message.role, f"{turns[-1][1]}\n{said}")
-        else:
-            turns.append((message.role, said))
+    spoken = [(one.role, number, one) for number, one in enumerate(messages) if one.role in {"user", "assistant"}]
+    turns = [
+        (role, "\n".join(message.said(f"{param}.{number}.content") for _, number, message in together))
+        for role, together in itertools.groupby(spoken, key=itemgetter(0))
+    ]
     if turns and turns[-1][0] == "assistant" and messages[-1].role in {"tool", "function"}:
         # What called the tool asked nothing: the question is still the user's.
         turns.pop()

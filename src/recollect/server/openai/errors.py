@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict
 
 from recollect.errors import UsageError
-from recollect.server.problems import Problem, headers_of, problem_of
+from recollect.server.problems import Problem, free_frames, headers_of, problem_of
 
 
 class ErrorJson(TypedDict):
@@ -113,6 +113,7 @@ class OpenAIRoute(APIRoute):
                 return await handle(request)
             except Exception as exc:  # noqa: BLE001 - whatever it is, the client reads one shape
                 status, told, headers = error_json(exc)
+                free_frames(exc)
                 return JSONResponse(told, status_code=status, headers=dict(headers))
 
         return handled

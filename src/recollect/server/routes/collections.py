@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from recollect.model.collection import Collection
 from recollect.replies.collections import CollectionJson, collection_json
 from recollect.replies.cursors import cursor_at
-from recollect.server.dependencies import Administrator, Reader
+from recollect.server.dependencies import Administrator, Asking, Reader
 from recollect.server.downloads import LinesResponse
 from recollect.server.etags import IfMatch, require_match, tagged
 from recollect.server.pages import Paging, shown
@@ -69,15 +69,21 @@ def change(
     response_class=StreamingResponse,
     responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}, **documented(404)},
 )
-def export(
+async def export(
     name: Name,
     caller: Reader,
+    service: Asking,
+    request: Request,
     originals: Annotated[
         bool, Query(description="With the files that documents were read from, up to 64 MiB each.")
     ] = False,
 ) -> StreamingResponse:
     """As JSON Lines: its current documents with their chunks and vectors, as far as they may be read."""
-    return LinesResponse(caller.view(collections=name).collections.export_lines(originals=originals))
+
+    def made() -> StreamingResponse:
+        return LinesResponse(caller.view(collections=name).collections.export_lines(originals=originals))
+
+    return await service.searches.run_long(request, made)
 
 
 @router.delete("/{name:named}", status_code=204, summary="Remove a collection", responses=documented(404))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from recollect.pipeline.contents import MAX_CHARACTERS
@@ -18,7 +18,7 @@ from recollect.replies.contents import (
 from recollect.replies.cursors import cursor_at
 from recollect.replies.documents import DuplicatesJson, duplicates_json
 from recollect.replies.history import DocumentHistoryJson, VersionDiffJson, document_history_json, version_diff_json
-from recollect.server.dependencies import DocumentReader
+from recollect.server.dependencies import Asking, DocumentReader
 from recollect.server.etags import IfNoneMatch
 from recollect.server.originals import original_reply
 from recollect.server.pages import Paging, shown
@@ -83,17 +83,23 @@ def history(document_id: Number, caller: DocumentReader) -> DocumentHistoryJson:
 
 
 @router.get("/diff", summary="Compare two versions of a document")
-def diff(
+async def diff(
     document_id: Number,
     caller: DocumentReader,
+    service: Asking,
+    request: Request,
     from_: Annotated[Version, Query(alias="from", description="Left out: the one before `to`.")] = None,
     to: Annotated[Version, Query(description="Left out: the newest.")] = None,
     context_lines: Annotated[int, Query(ge=0, le=1_000, description="Unchanged lines around each change.")] = 3,
 ) -> VersionDiffJson:
     """As `recollect diff --json`."""
-    return version_diff_json(
-        caller.documents.diff(document_id, from_version=from_, to_version=to, context_lines=context_lines)
-    )
+
+    def compared() -> VersionDiffJson:
+        return version_diff_json(
+            caller.documents.diff(document_id, from_version=from_, to_version=to, context_lines=context_lines)
+        )
+
+    return await service.searches.run(request, compared)
 
 
 @router.get(

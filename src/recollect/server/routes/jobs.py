@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -16,7 +16,8 @@ from recollect.model.job import JobStatus
 from recollect.pipeline import View
 from recollect.replies.cursors import cursor_at
 from recollect.replies.jobs import JobJson, job_json
-from recollect.server.dependencies import Reader, Writer
+from recollect.server.admission import follow
+from recollect.server.dependencies import Asking, Reader, Writer
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Name, Number
@@ -65,6 +66,8 @@ def show(job_id: Number, caller: Reader) -> JobJson:
 async def events(
     job_id: Number,
     caller: Reader,
+    service: Asking,
+    request: Request,
     last_event_id: Annotated[str | None, Header(max_length=100, description="Goes on behind this one.")] = None,
 ) -> Response:
     """An event `job` with the job as it is, and one whenever it has come further; the last is `done`.
@@ -72,6 +75,7 @@ async def events(
     Only looked at, never run: that is for workers.
     """
     first = await run_in_threadpool(caller.jobs.get, job_id)
+    follow(request, service.limits)
     return event_stream(_followed(caller, job_id, job_json(first), last_event_id), identify=_id)
 
 

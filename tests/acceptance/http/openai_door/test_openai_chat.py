@@ -366,3 +366,13 @@ def test_a_client_that_goes_away_stops_the_model(shelf, stream):
         assert stopped.wait(30)
     finally:
         assembly.chat_model = before
+
+
+def test_a_question_that_is_too_long_is_refused_before_anything_reads_it(shelf):
+    read = []
+    shelf.reply = lambda messages: read.append(messages) or "Leave is thirty days [1]."
+    said = [{"role": "user", "content": "How long is leave?"}, {"role": "assistant", "content": "Thirty days."}]
+    long = [{"role": "user", "content": "And how is it asked for? " * 500}] * 4
+    with pytest.raises(openai.BadRequestError, match="at most 20,000"):
+        shelf.client().chat.completions.create(model="default", messages=[*said, *long])
+    assert read == []
