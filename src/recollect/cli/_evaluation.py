@@ -1,4 +1,4 @@
-"""What commands that measure have in common: collections for one run, and how they are filled and searched."""
+"""Helpers of commands that measure: create, fill and search a collection for one run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from recollect.model import Document, RetrievalOptions, RetrievedContext
     from recollect.pipeline import View
 
-#: Why these commands work on no server.
+#: The reason why these commands do not work with --server.
 LOCAL = "it measures what searches and answers do in its own process"
 
 MAX_TOP_K = 1_000

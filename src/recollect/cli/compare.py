@@ -14,7 +14,7 @@ import typer
 from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import LOCAL, Limits, fill, fresh_collection, measured, outcomes_of, under_test
 from recollect.cli._options import command
-from recollect.errors import NotFoundError, UsageError
+from recollect.errors import UsageError
 from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ DEFAULT_FILE = Path("recollect-report.html")
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions:
-    """What systems are measured on."""
+    """The data and limits of a comparison."""
 
     data: Annotated[
         Path,
@@ -158,20 +158,14 @@ def _strategies(config: RAGConfig) -> list[tuple[str, RAGConfig]]:
 def _load_data(path: Path) -> DataSet | Suite:
     """A data set in BEIR or span form, or a file of test cases, by what is there."""
     from recollect.evaluation.case_files import load_suite
-    from recollect.evaluation.datasets import load_beir, load_spans
+    from recollect.evaluation.datasets import kind_of, load_beir, load_spans
 
     if path.is_file():
         return load_suite(path)
-    if not path.is_dir():
-        raise NotFoundError(f"{path}: there is no such file or folder")
-    if (path / "corpus.jsonl").is_file():
-        return load_beir(path)
-    if (path / "corpora").is_dir():
-        return load_spans(path)
-    raise UsageError(
-        f"{path} is no data set: it holds neither corpus.jsonl (BEIR form) nor corpora/ (span form). "
-        "Give a folder that does, or a YAML file of test cases."
-    )
+    kind = kind_of(path)
+    if kind == "pages":
+        raise UsageError(f"{path} holds pages, which `recollect eval pages` measures. Compare on BEIR or span form.")
+    return load_beir(path) if kind == "beir" else load_spans(path)
 
 
 def _run_systems(

@@ -48,7 +48,7 @@ _TURNS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(SearchOptions, ChunkingOptions):
-    """How a data set is measured, in a collection that is made for that."""
+    """Options of a data set that is measured in a new collection."""
 
     keep: Annotated[bool, typer.Option("--keep", help="Keep the collection made for this run.")] = False
     language: Annotated[str | None, typer.Option(metavar="CODE", help="Of the texts (ISO 639-1).")] = None
@@ -362,7 +362,7 @@ def _all(
 
 
 def _figures(measuring: _Run, kind: SetKind, path: Path) -> dict[str, float]:
-    """What a set is judged by."""
+    """Return the figures of a data set that `eval all` compares."""
     match kind:
         case "beir":
             return {"nDCG@10": measuring.beir(path)["metrics"]["nDCG@10"]}

@@ -100,7 +100,7 @@ def _rag_test(
 
 
 def _personas(file: Path, *, runs: int, ingested: bool) -> PersonaFile:
-    """Who cases are run as."""
+    """Read the personas that cases run as."""
     if runs != 1:
         raise UsageError("--as-each runs every case once as each persona: leave --runs out.")
     from recollect.evaluation.persona_files import load_personas

@@ -109,7 +109,7 @@ def find_threshold(unanswerable: Sequence[float] | np.ndarray, target: float) ->
 
 
 def errors(answerable: np.ndarray, unanswerable: np.ndarray, threshold: float) -> Errors:
-    """What a threshold does to scores.
+    """Return the errors of a threshold.
 
     Args:
         answerable: Scores of cases with an answer.
@@ -125,7 +125,7 @@ def errors(answerable: np.ndarray, unanswerable: np.ndarray, threshold: float) -
 def stored_rule(
     rule: RefusalRule, calibration: Calibration, *, embedding_model: str, reranker: str
 ) -> dict[str, object]:
-    """What is kept with a collection: the whole rule, and how it was found.
+    """Return the rule that a collection stores, and how it was found.
 
     Args:
         rule: Its weights; the threshold is the calibration's.

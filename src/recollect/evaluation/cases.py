@@ -28,7 +28,7 @@ def plain(text: str) -> str:
 
 
 class Evidence(Strict):
-    """What a passage must have to count: all that is given. In a file, a plain string is a ``source``.
+    """A source, words, or both, that a passage must have. In a file, a plain string is a ``source``.
 
     Attributes:
         source: The document's source, or several, of which any will do.
@@ -131,7 +131,9 @@ class Persona(Strict):
 
 
 class Thresholds(Strict):
-    """What a case must reach; None: not looked at. The first four are of searches, the others of answers.
+    """The least values that a case must reach; None: not checked.
+
+    The first four are for searches, the others for answers.
 
     Attributes:
         precision: Share of the passages found that are relevant, 0 to 1.
@@ -222,7 +224,7 @@ class Case(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSearch:
-    """What a case asks of an engine.
+    """The search of a case.
 
     Attributes:
         query: In plain words.
@@ -258,7 +260,7 @@ class CaseSearch:
 
 
 class Defaults(Strict):
-    """What holds for every case that does not say otherwise."""
+    """Defaults of all cases in a file."""
 
     top_k: Annotated[int, Field(ge=1, le=1000)] | None = None
     thresholds: Thresholds = Thresholds(recall=1.0)
@@ -302,7 +304,7 @@ class Suite(Strict):
         return Thresholds(**given | case.thresholds.model_dump(exclude_unset=True))
 
     def search(self, case: Case) -> CaseSearch:
-        """What a case asks: its filters narrowed to what its persona sees, the file's number of passages.
+        """Return the search of a case: its filters narrowed to its persona's, and the file's number of passages.
 
         Raises:
             UsageError: The case asks for departments that the persona does not see.

@@ -18,7 +18,7 @@ from recollect.model import Document
 
 SetKind = Literal["beir", "spans", "pages", "memory"]
 
-# What a folder of each kind holds.
+# The file or folder that marks a data set of each kind.
 _SIGNS: tuple[tuple[str, SetKind], ...] = (("corpus.jsonl", "beir"), ("corpora", "spans"), ("pdf", "pages"))
 
 # "1:56 pm on 8 May, 2023" (LoCoMo), "2023/05/20 (Sat) 02:21" (LongMemEval), and what people write.
@@ -105,7 +105,7 @@ def read_date(value: object) -> datetime | None:
 
 
 class Turn(Lenient):
-    """What somebody said; ``text`` may be empty."""
+    """Words of one speaker; ``text`` may be empty."""
 
     id: Id
     speaker: Id
@@ -149,7 +149,7 @@ class Conversation(Lenient):
 
     @property
     def turn_ids(self) -> frozenset[str]:
-        """Of all its turns."""
+        """The ids of all turns."""
         return frozenset(turn.id for session in self.sessions for turn in session.turns)
 
     @model_validator(mode="after")
@@ -295,8 +295,8 @@ def kind_of(path: Path) -> SetKind:
     found = "memory" if path.is_file() else next((kind for sign, kind in _SIGNS if (path / sign).exists()), None)
     if found is None:
         raise UsageError(
-            f"{path} is no data set: it holds neither corpus.jsonl (eval beir) nor corpora/ (eval spans) nor pdf/ "
-            "(eval pages), and is no file of conversations (eval memory)"
+            f"{path} is no data set: it holds neither corpus.jsonl (BEIR form) nor corpora/ (span form) nor pdf/ "
+            "(pages). Give a folder that does, a file of conversations or a file of test cases."
         )
     return found
 

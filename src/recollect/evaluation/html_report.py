@@ -96,7 +96,7 @@ def _primary(run: SystemRun) -> str:
 
 
 def _worst(outcomes: Iterable[Outcome], count: int) -> list[Outcome]:
-    """Those with the lowest primary metric, then with the lowest others; perfect ones are none of them."""
+    """Return the outcomes with the lowest primary metric, then the lowest others, without perfect ones."""
 
     def badness(outcome: Outcome) -> tuple[float, float]:
         primary = next((outcome.metrics[name] for name in _PRIMARY if name in outcome.metrics), 0.0)

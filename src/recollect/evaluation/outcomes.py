@@ -1,4 +1,4 @@
-"""One runner for all that is measured: every question is searched once, timed, and scored by what its data set says.
+"""Search every question of a data set once, measure the time, and score what was found.
 
 A system is a function that searches. What is measured depends on the data: rankings of documents, characters or pages
 shown, turns recalled, must-haves found.
@@ -50,7 +50,7 @@ class ShownHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one system made of one question.
+    """The result of one system for one question.
 
     Attributes:
         query_id: As in the data.

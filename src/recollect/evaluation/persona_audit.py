@@ -19,18 +19,18 @@ Shown = tuple[str, int]
 
 
 class Engine(Protocol):
-    """What is tested: it searches and answers as somebody."""
+    """The system under test: it searches and answers as a persona."""
 
     def search(self, asked: CaseSearch, principal: Principal | None) -> Sequence[RetrievedContext]:
         """Passages, best first; without a principal, as the owner of the store."""
         ...
 
     def evidence(self, asked: CaseSearch, principal: Principal) -> Sequence[Shown]:
-        """What an answer cites, and what a refusal names as nearest."""
+        """Return the documents that an answer cites, and the nearest one that a refusal names."""
         ...
 
     def rights(self, tenant_id: int | None) -> CollectionRights:
-        """Who may read what of what is searched."""
+        """Return the permissions of what is searched."""
         ...
 
 
@@ -57,7 +57,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonaCase:
-    """What became of a case that was run as a persona.
+    """The result of a case for one persona.
 
     Attributes:
         case: It.
@@ -97,7 +97,7 @@ class PersonaCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonaResult:
-    """What became of all cases that were run as a persona.
+    """The results of all cases for one persona.
 
     Attributes:
         name: Of the persona.
@@ -121,12 +121,12 @@ class PersonaResult:
 
     @property
     def leaks(self) -> tuple[Leak, ...]:
-        """Of all cases."""
+        """The leaks of all cases."""
         return tuple(leak for case in self.cases for leak in case.leaks)
 
     @property
     def withheld(self) -> int:
-        """Of all cases: passages that the owner of the store finds and this persona may not read."""
+        """The number of passages in all cases that the owner of the store finds and this persona cannot read."""
         return sum(case.withheld for case in self.cases)
 
     def as_json(self) -> dict[str, object]:
@@ -150,7 +150,7 @@ class PersonaResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsEachResult:
-    """What became of all cases as all personas.
+    """The results of all cases for all personas.
 
     Attributes:
         personas: In the order given.
@@ -160,7 +160,7 @@ class AsEachResult:
 
     @property
     def leaks(self) -> tuple[Leak, ...]:
-        """Of all personas."""
+        """The leaks of all personas."""
         return tuple(leak for persona in self.personas for leak in persona.leaks)
 
     @property

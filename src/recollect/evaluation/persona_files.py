@@ -57,11 +57,11 @@ class PersonaFile(Strict):
     grants: Mapping[Line, Annotated[Lines, AfterValidator(_granted)]] = Field(default_factory=dict)
 
     def principals(self) -> dict[str, Principal]:
-        """Everybody, by the persona's name."""
+        """Return the principals by name."""
         return {name: asker.principal() for name, asker in self.personas.items()}
 
     def permissions(self) -> dict[str, Permissions]:
-        """What documents are granted, by source or pattern."""
+        """Return the permissions of documents, by source or pattern."""
         return {source: read_permissions(given) for source, given in self.grants.items()}
 
 

@@ -44,7 +44,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelQuality(SuiteResult):
-    """What became of all cases with one model.
+    """The results of all cases with one model.
 
     Attributes:
         model: As it was asked for; ``extractive`` without one.
@@ -57,7 +57,7 @@ class ModelQuality(SuiteResult):
     output_price: float | None = None
 
     def tokens(self) -> dict[str, int]:
-        """What was sent (``input``) and written (``output``) in all."""
+        """Return the tokens sent (``input``) and written (``output``) in total."""
         usages = [result.answer.usage for result in self.results if result.answer and result.answer.usage]
         return {"input": sum(one.input_tokens for one in usages), "output": sum(one.output_tokens for one in usages)}
 
@@ -176,7 +176,7 @@ def _sentences(answer: Answer) -> list[tuple[str, bool]]:
 
 
 def _words(text: str) -> str:
-    """What a text says, without markers and markup."""
+    """Return a text without markers and markup."""
     return "\n".join(bare(line) for line in MARKER.sub("", text).splitlines()).strip()
 
 

@@ -27,7 +27,7 @@ _SCORES = ("precision", "recall", "mrr")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """What became of a case that was searched or answered.
+    """The result of a case that was searched or answered.
 
     Attributes:
         case: The case.
@@ -67,7 +67,7 @@ class CaseResult:
         return median(self.milliseconds)
 
     def as_json(self) -> dict[str, object]:
-        """What became of its search, as plain values for ``json.dumps``."""
+        """Return the result of a search as plain values for ``json.dumps``."""
         return {
             "name": self.case.name,
             "query": self.case.query,
@@ -87,7 +87,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteResult:
-    """What became of all cases.
+    """The results of all cases.
 
     Attributes:
         results: In the cases' order.
@@ -122,7 +122,7 @@ class SuiteResult:
         return {"p50": round(self.latency_ms(0.5), 3), "p95": round(self.latency_ms(0.95), 3)}
 
     def as_json(self) -> dict[str, object]:
-        """What became of the searches, as plain values for ``json.dumps``."""
+        """Return the results of searches as plain values for ``json.dumps``."""
         means = {name: self.mean(name) for name in _SCORES}
         return {
             "passed": self.passed,

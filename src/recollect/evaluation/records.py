@@ -43,7 +43,7 @@ _MESSAGES = {
 
 
 def refusing(read: Callable[[_V], _R]) -> Callable[[_V], _R]:
-    """A function whose `UsageError` is what is wrong with a value of a record."""
+    """Make a validator of a function: its `UsageError` becomes an error of the value."""
 
     def checked(value: _V) -> _R:
         try:
@@ -67,14 +67,14 @@ class Lenient(BaseModel):
 
 
 def complaint(error: ErrorDetails) -> str:
-    """What is wrong with a value, in plain words."""
+    """Describe an error of a value."""
     if error["type"] == "string_type":
         return f"must be text: put {str(error['input'])!r} in quotes"
     return _MESSAGES.get(error["type"], error["msg"].removeprefix("Value error, "))
 
 
 def complaints(errors: list[ErrorDetails]) -> str:
-    """What is wrong with a record, each part with its place."""
+    """Describe the errors of a record, each with its place."""
     return "; ".join(": ".join(filter(None, (".".join(map(str, one["loc"])), complaint(one)))) for one in errors)
 
 

@@ -20,7 +20,7 @@ _BLOCK_VALUES = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
-    """What the same queries say about two systems; differences are second minus first.
+    """The difference between two systems on the same queries: second minus first.
 
     Attributes:
         difference: Mean of the second system less mean of the first.

@@ -33,7 +33,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceComparison:
-    """What the same questions find in the space that is used and in another.
+    """The results of the same questions in two vector spaces, the one in use and another.
 
     Attributes:
         of: What was asked: ``cases`` that somebody wrote, or ``samples``, drawn from the collection's own chunks.
@@ -46,7 +46,7 @@ class SpaceComparison:
     overlap: float | None = None
 
     def figures(self) -> dict[str, float]:
-        """Those of the other space, by name."""
+        """Return the figures of the other space by name."""
         shared = {} if self.overlap is None else {_OVERLAP: self.overlap}
         return self.comparison.runs[-1].means() | shared
 

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from recollect.errors import UsageError
 from recollect.evaluation.compare import SystemRun, compare
 from recollect.evaluation.html_report import render_report
 from recollect.evaluation.outcomes import Outcome, ShownHit
@@ -93,3 +94,10 @@ def test_texts_of_queries_and_documents_stay_texts(evil):
     _, checker = page([run(evil, [0.1], query=evil)], title=evil, subtitle=evil, curve_label=evil)
     assert not {"script", "img"} & set(checker.elements)
     assert evil in "".join(checker.text)
+
+
+def test_what_cannot_be_compared():
+    first, shorter = run("first", [0.2, 1.0]), run("shorter", [0.2])
+    for others in ([], [first], [shorter], [SystemRun(name="none", outcomes=())]):
+        with pytest.raises(UsageError):
+            compare([first, *others])
