@@ -82,7 +82,7 @@ def test_only_json_is_parsed_whatever_door_it_comes_to(client):
     with client:
         tracemalloc.start()
         try:
-            refused = client.post("/mcp", content=sent, headers={**headers, "Content-Type": "text/plain"})
+            refused = client.post("/mcp", content=sent, headers={**headers, "Content-Type": "application/jsonl"})
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

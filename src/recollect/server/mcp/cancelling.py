@@ -48,7 +48,8 @@ class CancellableCalls:
         headers = Headers(scope=scope)
         body = await _body(receive)
         # Of another kind it is refused by what answers, and was not looked at by what limits JSON.
-        message = _object(body) if "json" in headers.get("content-type", "").lower() else {}
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        message = _object(body) if kind == "application/json" else {}
         client = headers.get(MCP_SESSION_ID_HEADER, "")
         method, request_id = message.get("method"), message.get("id")
         passed = _replayed(body, receive)

@@ -74,8 +74,8 @@ async def events(
 
     Only looked at, never run: that is for workers.
     """
-    first = await run_in_threadpool(caller.jobs.get, job_id)
     follow(request, service.limits)
+    first = await run_in_threadpool(caller.jobs.get, job_id)
     return event_stream(_followed(caller, job_id, job_json(first), last_event_id), identify=_id)
 
 
