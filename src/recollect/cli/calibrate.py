@@ -102,11 +102,12 @@ def _score(
 ) -> float:
     from recollect.answer.extractive import ExtractionOptions, read
     from recollect.evaluation.calibrate import ALWAYS_REFUSED
+    from recollect.pipeline.saved_cases import asked_view
 
     asked = suite.search(case)
     # Passages for an answer, as many as `ask` reads: a case's own number is about the search.
     narrowed = replace(asked.options(options), top_k=options.top_k, relevance_floor=True)
-    reply = view.view(tenant=asked.tenant_id, as_of=asked.as_of).search(case.query, narrowed)
+    reply = asked_view(view, asked).search(case.query, narrowed)
     passages = [passage for passage in reply.results if passage.content.strip()]
     embedder = view.standpoint.assembly.embedder_for(place)
     reading = read(

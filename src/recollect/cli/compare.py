@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -217,21 +218,15 @@ def _filled(
 def _outcomes(
     view: View, depth: int | None, task: TaskOptions, data: DataSet | Suite, progress: Callable[[int, int], None]
 ) -> list[Outcome]:
-    from recollect.evaluation.cases import CaseSearch
     from recollect.evaluation.datasets import DataSet
     from recollect.evaluation.outcomes import BUDGETS, check_cases
-    from recollect.model import RetrievedContext
+    from recollect.pipeline.saved_cases import found_by
 
     options = view.default_options()
     # What the first search loads is no part of any query's time.
     view.search("warm up", options)
     if not isinstance(data, DataSet):
-
-        def asked(case: CaseSearch) -> Sequence[RetrievedContext]:
-            seen = view.view(tenant=case.tenant_id, as_of=case.as_of)
-            return seen.search(case.query, case.options(options)).results
-
-        return check_cases(data, asked, progress=progress)
+        return check_cases(data, partial(found_by, view, options), progress=progress)
     limits = Limits(least=depth)
     if data.kind == "spans":
         budget = max(task.budget, *BUDGETS)

@@ -159,6 +159,7 @@ def _measured_model(
 ) -> ModelQuality:
     from recollect.cli._progress import WorkBar
     from recollect.evaluation.quality import run_quality
+    from recollect.pipeline.saved_cases import asked_view
     from recollect.retrieval.validation import validate
 
     given = search.retrieval(config)
@@ -178,7 +179,7 @@ def _measured_model(
         return run_quality(
             suite,
             model=name,
-            ask=lambda one: _of(view, one).ask(one.query, one.options(options)),
+            ask=lambda one: asked_view(view, one).ask(one.query, one.options(options)),
             judge=None if judging is None else _judge(view, judging, asked, options),
             input_price=config.answer.input_price,
             output_price=config.answer.output_price,
@@ -186,13 +187,10 @@ def _measured_model(
         )
 
 
-def _of(view: View, asked: CaseSearch) -> View:
-    return view.view(tenant=asked.tenant_id, as_of=asked.as_of)
-
-
 def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: RetrievalOptions) -> ModelJudge:
     from recollect.evaluation.judge import ModelJudge
     from recollect.pipeline.models import embedding_model, language_model
+    from recollect.pipeline.saved_cases import found_by
 
     model = language_model(config)
     if model is None:
@@ -200,7 +198,7 @@ def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: 
 
     def sources(answer: Answer) -> list[str]:
         one = next(one for one in asked if one.query == answer.question)
-        return [hit.content for hit in _of(view, one).search(one.query, one.options(options)).results]
+        return [hit.content for hit in found_by(view, options, one)]
 
     return ModelJudge(
         model,

@@ -82,6 +82,16 @@ def delete_case(view: View, case_id: int) -> None:
     at.store.saved_cases.delete(scope, at.place(scope).collection_id, case_id)
 
 
+def asked_view(view: View, asked: CaseSearch) -> View:
+    """Return the view that a case asks: of the tenant and the moment that it names, if any."""
+    return view.view(tenant=asked.tenant_id, as_of=asked.as_of)
+
+
+def found_by(view: View, options: RetrievalOptions, asked: CaseSearch) -> Sequence[RetrievedContext]:
+    """Return the passages that a case finds, best first."""
+    return asked_view(view, asked).search(asked.query, asked.options(options)).results
+
+
 def run_cases(
     view: View,
     suite: Suite,
@@ -104,16 +114,13 @@ def run_cases(
         progress: Told about each finished case.
     """
 
-    def seen(asked: CaseSearch) -> View:
-        return view.view(tenant=asked.tenant_id, as_of=asked.as_of)
-
     def search(asked: CaseSearch) -> Sequence[RetrievedContext]:
         with counting("search"):
-            return seen(asked).search(asked.query, asked.options(options)).results
+            return found_by(view, options, asked)
 
     def ask(asked: CaseSearch) -> Answer:
         with counting("answer"):
-            return seen(asked).ask(asked.query, replace(asked.options(options), top_k=None))
+            return asked_view(view, asked).ask(asked.query, replace(asked.options(options), top_k=None))
 
     return run_suite(suite, search=search, ask=ask, cases=cases, runs=runs, progress=progress)
 
