@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from program import Recollect, surroundings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,53 +21,36 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+def run_python(recollect: Recollect, code: str) -> str:
+    """Run a program as its own main module, and return what it prints. It fails where the program does."""
+    with surroundings(recollect.folder, recollect.environment) as (out, _):
+        exec(compile(code, "page", "exec"), vars(sys.modules["__main__"]))  # noqa: S102 - it is our own page's
+        out.flush()
+        return out.buffer.getvalue().decode()
+
+
 def test_the_readmes_python_runs(recollect_with_model):
     (code,) = blocks("README.md", "python")
     assert len([line for line in code.splitlines() if line.strip()]) <= 12
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=recollect_with_model.environment,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "hr/remote_work_policy" in done.stdout or "remote_work_policy" in done.stdout
-    assert "The office in Leeds closes at 6 pm. [1]" in done.stdout
-    assert "1 leeds.txt 0 35 The office in Leeds closes at 6 pm." in done.stdout
+    printed = run_python(replace(recollect_with_model, folder=ROOT), code)
+    assert "remote_work_policy" in printed
+    assert "The office in Leeds closes at 6 pm. [1]" in printed
+    assert "1 leeds.txt 0 35 The office in Leeds closes at 6 pm." in printed
 
 
 @pytest.mark.parametrize(
     "page", ["access", "agents", "async", "memory", "plugins", "providers", "sessions", "sources", "web"]
 )
 def test_the_python_of_a_page_runs(recollect, page: str):
-    code = "\n".join(blocks(f"docs/how-to/{page}.md", "python"))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=recollect.folder,
-        env=recollect.environment,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_python(recollect, "\n".join(blocks(f"docs/how-to/{page}.md", "python")))
 
 
-def test_the_python_of_the_page_on_permissions_runs(recollect, tmp_path):
+def test_the_python_of_the_page_on_permissions_runs(recollect):
     codes = blocks("docs/how-to/permissions.md", "python")
     assert len(codes) == 2
     for number, code in enumerate(codes):
         environment = recollect.environment | {"RECOLLECT_COLLECTION": f"page{number}"}
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        run_python(replace(recollect, environment=environment), code)
 
 
 def test_the_readme_gives_one_line_to_run_and_one_to_test():
@@ -98,17 +83,9 @@ def test_the_quickstarts_commands_run(recollect_with_model):
     assert "I don't have information" in outputs['ask "Does the company pay for a gym membership?"']
 
 
-def test_the_python_of_the_page_on_tenants_runs(recollect, tmp_path):
+def test_the_python_of_the_page_on_tenants_runs(recollect):
     (code,) = blocks("docs/how-to/tenants.md", "python")
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=recollect.environment,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_python(recollect, code)
 
 
 def test_links_between_pages_lead_somewhere():

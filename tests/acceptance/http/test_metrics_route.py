@@ -111,7 +111,7 @@ def test_models_are_counted_as_the_log_of_requests_knows_them(rag, client):
 
 def test_no_label_has_more_values_than_its_bound_whatever_is_sent(rag, client):
     status = 0
-    for number in range(150):
+    for number in range(70):  # more than any label may have values
         client.get(f"/v1/nothing{number}")
         client.request(
             f"BREW{number}", "/healthz", headers={"Host": f"host{number}.example", "Origin": f"http://o{number}"}

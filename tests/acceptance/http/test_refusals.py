@@ -53,6 +53,8 @@ RULES = [
 
 SECRET = "a secret of thirty-two bytes or more"
 WORD = "zebrafinch"
+#: With each further forgery one operation of so many is asked.
+SOME = 11
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,10 @@ class Served:
         given = {"json": {}} if operation.has_body else {}
         return self.client.request(operation.method, path, headers=headers, **given)
 
-    def wrong(self, credential: str | None, status: int, *, cookie: str | None = None) -> list[str]:
-        """Every route that is not public and does not refuse somebody like this."""
+    def wrong(self, credential: str | None, status: int, *, cookie: str | None = None, every: int = 1) -> list[str]:
+        """The routes that are not public and do not refuse somebody like this: all of them, or one of so many."""
         found = []
-        for operation in self.operations:
+        for operation in self.operations[::every]:
             reply = self.ask(operation, credential, cookie=cookie)
             if operation.rule == "public":
                 if reply.status_code == 401:
@@ -188,8 +190,10 @@ def test_nobody_in_particular_is_let_in(served):
 
 def test_a_forged_key_opens_nothing(served):
     real = served.rag.keys.create("real", scopes=ACCESS_SCOPES)
-    for forged in (draw_key(1).text, draw_key(1, real.key.key_id).text, draw_key(2, real.key.key_id).text):
-        assert served.wrong(forged, 401) == []
+    # That every route reads the credential is shown once; what it takes for one, on some.
+    assert served.wrong(draw_key(1, real.key.key_id).text, 401) == []
+    for forged in (draw_key(1).text, draw_key(2, real.key.key_id).text):
+        assert served.wrong(forged, 401, every=SOME) == []
 
 
 def test_an_expired_and_a_revoked_key_open_nothing(served):
@@ -198,8 +202,8 @@ def test_an_expired_and_a_revoked_key_open_nothing(served):
         connection.execute("UPDATE recollect.api_keys SET expires_at = now() WHERE key_id = %s", [expired.key.key_id])
     revoked = served.rag.keys.create("revoked", scopes=ACCESS_SCOPES)
     served.rag.keys.revoke(revoked.key.key_id)
-    assert served.wrong(expired.secret, 401) == []
-    assert served.wrong(revoked.secret, 401) == []
+    assert served.wrong(expired.secret, 401, every=SOME) == []
+    assert served.wrong(revoked.secret, 401, every=SOME) == []
 
 
 def token(key=SECRET, algorithm="HS256", **claims) -> str:
@@ -217,7 +221,8 @@ def test_a_forged_token_opens_nothing(served):
         f"{none}.{body}.",
         f"{head}.{body}.{signature[::-1]}",
     ):
-        assert served.wrong(forged, 401) == []
+        assert served.wrong(forged, 401, every=SOME) == []
+    assert served.wrong(f"{none}.{body}.", 401) == []
 
 
 def test_keys_of_a_suspended_tenant_open_nothing(served):
@@ -233,13 +238,13 @@ def test_a_cookie_of_no_login_opens_nothing(served):
     real = served.login(key.secret)
     _, _, login_id, rest = real.split("_")
     for forged in (f"rl_2_{login_id}_{rest}", draw_login(1).text):
-        assert served.wrong(None, 401, cookie=forged) == []
+        assert served.wrong(None, 401, cookie=forged, every=SOME) == []
     with psycopg.connect(served.rag.config.storage.dsn.get_secret_value(), autocommit=True) as connection:
         connection.execute("UPDATE recollect.logins SET expires_at = now() WHERE login_id = %s", [login_id])
     assert served.wrong(None, 401, cookie=real) == []
     revoked = served.login(key.secret)
     served.rag.keys.revoke(key.key.key_id)
-    assert served.wrong(None, 401, cookie=revoked) == []
+    assert served.wrong(None, 401, cookie=revoked, every=SOME) == []
 
 
 def test_a_cookie_changes_nothing_for_other_sites_pages(served):

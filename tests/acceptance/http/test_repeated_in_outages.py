@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from fastapi.testclient import TestClient
 
+from hostile import EFFORT
 from recollect import RAGPipeline
 from recollect.server import idempotency
 
@@ -214,7 +215,7 @@ def made_by(rag: RAGPipeline, kind: str) -> list[str]:
 
 @pytest.mark.slow
 def test_while_connections_are_cut_each_write_is_made_once(connect, rag, dsn):
-    until = time.monotonic() + 30
+    until = time.monotonic() + 6 * EFFORT
     writings = [Writing(connect, kind, until) for kind in ("key", "turns", "collection") for _ in range(2)]
     threads = [threading.Thread(target=one) for one in writings]
     with connections_cut(dsn):

@@ -57,11 +57,22 @@ class Held:
         return ANSWER
 
 
-def test_told_to_end_it_ends_what_runs_takes_nothing_new_and_gives_jobs_back(recollect):
+def until(url: str, job: int, status: str) -> None:
+    """Ask the server for a job until it is so far."""
+    while (found := httpx2.get(f"{url}/v1/jobs/{job}", timeout=60).json()["status"]) != status:
+        assert found in {"pending", "running"}
+        threading.Event().wait(0.02)
+
+
+def test_it_runs_jobs_and_told_to_end_it_ends_what_runs_takes_nothing_new_and_gives_jobs_back(recollect, tmp_path):
     """SIGTERM: an answer that is written and a stream come to their end, the exit status is 0, a job waits again."""
     recollect.folder.joinpath("leave.md").write_text(LEAVE)
-    recollect("ingest", "leave.md")
     recollect.folder.joinpath("docs").mkdir()
+    # The system's browser: it notes what it was to open.
+    browser, noted = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {noted}.part && mv {noted}.part {noted}\n')
+    browser.chmod(0o755)
+    recollect.environment["BROWSER"] = f"{browser} %s"
     model = Held()
     chat = ChatServer(model)
     recollect.environment.update(
@@ -70,15 +81,19 @@ def test_told_to_end_it_ends_what_runs_takes_nothing_new_and_gives_jobs_back(rec
         RECOLLECT_ANSWER__BASE_URL=chat.base_url,
         RECOLLECT_ANSWER__API_KEY="unused",
     )
-    process = recollect.start("serve", "--port", "0", "--json")
+    process = recollect.start("serve", "--port", "0", "--json", "--open")
     try:
         url = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["url"]
+        assert "<title>Chat" in httpx2.get(url, follow_redirects=True, timeout=60).text
+        until(url, recollect("ingest", "leave.md", "--background", "--json").json["job_id"], "succeeded")
+        found = httpx2.post(f"{url}/v1/search", json={"query": "annual leave"}).json()["results"]
+        assert [one["content"] for one in found] == [LEAVE]
+        assert noted.read_text().strip() == url
         # Watching a folder goes on for as long as its worker does.
         watching = recollect("sources", "add", "docs", "--watch", "--no-refresh", "--json")
         assert watching.json["source"]["settings"]["watch"]
-        (job,) = recollect("jobs", "list", "--json").json["jobs"]
-        while recollect("jobs", "show", job["job_id"], "--json").json["status"] != "running":
-            pass
+        (job,) = (one for one in recollect("jobs", "list", "--json").json["jobs"] if one["status"] != "succeeded")
+        until(url, job["job_id"], "running")
         with ThreadPoolExecutor(2) as threads:
             streams = {"Accept": "text/event-stream"}
             asking = [
