@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-import subprocess
+import shutil
+from dataclasses import replace
 
+from recollect.cli.demo import handbook
 from recollect.model.answer import REFUSAL
 
 
-def test_the_demo_answers_refuses_and_is_quick_the_second_time(recollect_with_model):
+def test_the_demo_answers_refuses_and_is_quick_the_second_time(recollect_with_model, tmp_path):
     first = recollect_with_model("demo")
     assert first.out.count("? ") >= 3
     assert "38 documents" in first.out
@@ -20,16 +22,10 @@ def test_the_demo_answers_refuses_and_is_quick_the_second_time(recollect_with_mo
     assert again["ingest"]["documents"]["unchanged"] == 38
     assert [answer["refused"] for answer in again["answers"]] == [False, False, True]
     wide = recollect_with_model.environment | {"COLUMNS": "60"}
-    narrow = type(recollect_with_model)(recollect_with_model.folder, wide)("demo")
-    assert all(len(line) <= 60 for line in narrow.out.splitlines() if not line.startswith(("  ", "[")))
-
-
-def test_a_moved_handbook_does_not_answer_twice(recollect_with_model, tmp_path):
-    from recollect.cli.demo import handbook
-
+    # A handbook that was moved does not answer twice.
     copy = tmp_path / "elsewhere" / "handbook"
-    copy.parent.mkdir()
-    subprocess.run(["cp", "-r", str(handbook()), str(copy)], check=True)
+    shutil.copytree(handbook(), copy)
     recollect_with_model("ingest", copy, "-c", "demo")
-    recollect_with_model("demo")
+    narrow = replace(recollect_with_model, environment=wide)("demo")
+    assert all(len(line) <= 60 for line in narrow.out.splitlines() if not line.startswith(("  ", "[")))
     assert recollect_with_model("status", "--json").json["total_documents"] == 38

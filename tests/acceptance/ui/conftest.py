@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from browser import chromium, visitor
+from recollect import RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
 from served import fill, serving
 
 
@@ -14,11 +17,21 @@ def browser():
         yield one
 
 
+@pytest.fixture(scope="session")
+def filled(clone, tmp_path_factory):
+    """The name of a database with something in it, of which every test has a copy."""
+    with clone() as dsn:
+        storage = {"data_dir": tmp_path_factory.mktemp("unused"), "dsn": dsn}
+        config = RAGConfig.load(storage=storage, embedding={"provider": "hashing"})
+        with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
+            fill(rag)
+        yield conninfo_to_dict(dsn)["dbname"]
+
+
 @pytest.fixture
-def served(dsn, tmp_path):
+def served(filled, clone, tmp_path):
     """A server with its pages, on a store with something in it."""
-    with serving(dsn, tmp_path, worker=False, pages=True) as one:
-        fill(one.rag)
+    with clone(filled) as dsn, serving(dsn, tmp_path, worker=False, pages=True) as one:
         yield one
 
 

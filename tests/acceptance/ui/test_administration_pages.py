@@ -25,7 +25,7 @@ def administrator(browser, served):
         page = one.open("/login?return_to=/administration")
         page.get_by_label("API key").fill(key.secret)
         page.get_by_role("button", name="Log in").click()
-        page.wait_for_url("**/administration")
+        page.wait_for_url(f"{served.url}/administration")
         one.actor = f"key:{key.key.key_id}"
         one.page = page
         page.on("dialog", lambda dialog: dialog.accept())
@@ -70,7 +70,8 @@ def test_a_key_is_made_shown_once_and_revoked(administrator, served):
     page.reload()
     assert secret not in page.content()
     page.goto(f"{served.url}/administration/keys")
-    page.get_by_role("link", name="Kim's laptop").click()
+    with page.expect_navigation():
+        page.get_by_role("link", name="Kim's laptop").click()
     assert secret not in page.content() and secret[-20:] not in page.content()
     page.get_by_role("button", name="Give it another secret").click()
     second = page.get_by_label("The key", exact=True).input_value()
@@ -90,7 +91,8 @@ def test_somebody_may_read_because_of_a_rule_that_can_be_seen_and_changed(admini
     page.goto(f"{served.url}/administration/people")
     page.get_by_role("row", name="kim").get_by_role("link", name="What may they read?").click()
     page.get_by_label("Document", exact=True).fill("hr/pay.txt")
-    page.get_by_role("button", name="Explain").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Explain").click()
     verdict = page.locator("#explained")
     assert "may read it" in verdict.inner_text() and "everybody (*)" in verdict.inner_text()
     picture(page, "administration-explained")
@@ -101,7 +103,8 @@ def test_somebody_may_read_because_of_a_rule_that_can_be_seen_and_changed(admini
     page.get_by_text("It is changed.").wait_for()
     page.get_by_role("link", name="Why can somebody read this?").click()
     page.get_by_label("Who", exact=True).fill("kim")
-    page.get_by_role("button", name="Explain").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Explain").click()
     assert "may not read it" in verdict.inner_text() and "A denial beats every grant" in verdict.inner_text()
     assert [one.source for one in served.rag.view(principal=KIM).documents.list()] == ["hr/leave.md"]
     # The change names who made it.
@@ -131,7 +134,7 @@ def test_browsers_are_logged_out_and_the_audit_tells_it_and_is_whole(administrat
     (row,) = page.locator("main tbody tr").all()
     assert administrator.actor in row.inner_text()
     page.get_by_role("link", name="Check the chain").click()
-    assert "each of which follows from the one before it" in page.locator("main").inner_text()
+    page.get_by_text("each of which follows from the one before it").wait_for()
     page.goto(f"{served.url}/administration/audit")
     with page.expect_download() as got:
         page.get_by_role("link", name="Export").click()

@@ -158,7 +158,7 @@ def test_without_a_model_answers_are_quotes_and_refusals_show_what_came_nearest(
     picture(page, "chat-small")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.get_by_role("button", name="Conversations").click()
-    assert page.get_by_label("Search conversations").is_visible()
+    page.get_by_label("Search conversations").wait_for()
     picture(page, "chat-small-side")
 
 

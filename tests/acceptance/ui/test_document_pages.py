@@ -29,7 +29,7 @@ def test_a_text_is_read_with_its_chunks_drawn_part_by_part(served, ada):
     page.get_by_role("button", name="Chunk 2:").focus()
     assert page.locator("[data-chunk-facts]").inner_text().startswith("Chunk 2:")
     assert page.locator(".piece.is-shown").count() >= 1
-    require_usable_by_all(page, in_both_themes=True)
+    require_usable_by_all(page)
     picture(page, "document")
     # What follows is loaded as it is come to, until all of the text stands there, as it is.
     assert page.locator(".part").count() == 1
@@ -71,16 +71,18 @@ def test_versions_are_compared_and_an_old_one_comes_back(served, ada):
     served.rag.ingest(Document(content="Leave\n\n31 days.\n<b>New</b>", source="leave.txt", title="Leave"))
     page = ada.open(f"/documents/{number}")
     page.get_by_role("link", name="Versions").click()
+    page.locator(".difference del").first.wait_for()
     assert page.locator(".difference del").all_inner_texts() == ["Removed:\nThirty days."]
     assert page.locator(".difference ins").all_inner_texts() == ["Added:\n31 days.", "Added:\n<b>New</b>"]
-    require_usable_by_all(page, in_both_themes=True)
+    require_usable_by_all(page)
     picture(page, "document-versions")
     page.get_by_label("Compare from version 2").check()
     page.get_by_label("Compare to version 1").check()
-    page.get_by_role("button", name="Compare").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Compare").click()
     assert page.locator(".difference ins").all_inner_texts() == ["Added:\nThirty days."]
     page.get_by_role("link", name="Version 1", exact=True).click()
-    assert page.get_by_text("This is an older version.").is_visible()
+    page.get_by_text("This is an older version.").wait_for()
     page.go_back()
     page.get_by_role("button", name="Restore Version 1").click()
     page.wait_for_url(f"**/documents/{number}")
@@ -95,7 +97,7 @@ def test_a_document_is_deleted_restored_and_erased_with_its_receipt(served, ada)
     page.get_by_role("button", name="Delete …").click()
     require_usable_by_all(page)
     page.get_by_role("dialog").get_by_role("button", name="Keep it").click()
-    assert page.get_by_role("dialog").count() == 0
+    page.get_by_role("dialog").wait_for(state="hidden")
     page.get_by_role("button", name="Delete …").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.get_by_text("This document was deleted").wait_for()
@@ -231,5 +233,5 @@ def test_it_is_told_who_may_read_a_document_why_and_who_read_it(served, ada):
         page.get_by_role("button", name="Explain").click()
         page.wait_for_url(f"**user={user}&**")
         assert page.locator(".note[role=status]").inner_text() == verdict
-    require_usable_by_all(page, in_both_themes=True)
+    require_usable_by_all(page)
     picture(page, "document-access")

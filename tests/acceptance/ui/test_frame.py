@@ -35,6 +35,7 @@ def test_a_page_that_does_not_exist_says_so_and_leads_back(ada):
     page = ada.open("/library/nowhere")
     assert page.locator("[role=alert]").inner_text() == "There is no page at this address."
     page.get_by_role("link", name="To the first page").click()
+    page.wait_for_url("**/chat")
     assert page.locator("header.bar").is_visible()
 
 

