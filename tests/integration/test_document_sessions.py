@@ -404,34 +404,24 @@ def test_renewing_begins_the_time_anew(pipeline: RAGPipeline, sessions: SessionR
     assert sessions.renew_session("for ever").expires_at is None
 
 
-@pytest.mark.parametrize(
-    "session_id",
-    [
-        "a b",
-        "default",
-        "'; DROP TABLE documents; --",
-        "%s %(name)s {0}",
-        "../../etc/passwd",
-        "\u202eright to left \u05d0",
-        "line\nbreak\x1f\x07",
-        "😀" * 200,
-        "session\x1fmine",
-    ],
-)
-def test_any_string_names_a_session(pipeline: RAGPipeline, sessions: SessionRAG, session_id: str):
+def test_any_string_names_a_session(sessions: SessionRAG):
     sessions.create_session("mine")
-    assert sessions.create_session(session_id).session_id == session_id
-    sessions.ingest_to_session(session_id, "An offer.")
-    assert contents(sessions.search_session(session_id, "offer")) == {"An offer."}
-    assert contents(sessions.search_session("mine", "offer")) == set()
-    assert {one.session_id for one in sessions.list_sessions()} == {"mine", session_id}
-    assert sessions.end_session(session_id) == 1
+    for session_id in (
+        *("a b", "default", "'; DROP TABLE documents; --", "%s %(name)s {0}", "../../etc/passwd", "session\x1fmine"),
+        *("\u202eright to left \u05d0", "line\nbreak\x1f\x07", "😀" * 200),
+    ):
+        assert sessions.create_session(session_id).session_id == session_id
+        sessions.ingest_to_session(session_id, "An offer.")
+        assert contents(sessions.search_session(session_id, "offer")) == {"An offer."}
+        assert contents(sessions.search_session("mine", "offer")) == set()
+        assert {one.session_id for one in sessions.list_sessions()} == {"mine", session_id}
+        assert sessions.end_session(session_id) == 1
 
 
-@pytest.mark.parametrize("session_id", ["", "  \n", "nul \0", "half \ud800", "x" * 201, 7, None])
-def test_what_cannot_name_a_session_is_refused(sessions: SessionRAG, session_id):
-    with pytest.raises(UsageError, match=r"session[ _]id"):
-        sessions.create_session(session_id)
+def test_what_cannot_name_a_session_is_refused(sessions: SessionRAG):
+    for session_id in ("", "  \n", "nul \0", "half \ud800", "x" * 201, 7, None):
+        with pytest.raises(UsageError, match=r"session[ _]id"):
+            sessions.create_session(session_id)
 
 
 def test_sessions_of_tenants_are_apart(pipeline: RAGPipeline, sessions: SessionRAG):
@@ -664,7 +654,7 @@ STEPS = st.one_of(
 BEGUN = [("create", "a", 2, "oldest", False), ("create", "b", 1, "error", True)]
 
 
-@settings(max_examples=12 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, min_size=8, max_size=25))
 def test_a_random_history_is_what_a_model_says(pipeline: RAGPipeline, steps):
     model = Model(pipeline)

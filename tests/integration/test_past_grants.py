@@ -213,7 +213,7 @@ class ModelDocument:
 
 @pytest.mark.slow
 @given(steps=st.lists(STEPS, min_size=4, max_size=10))
-@settings(max_examples=8 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_writes_and_reads_of_now_and_then_against_an_oracle(rag: RAGPipeline, steps: list[Step]):
     rag.collections.delete("default")
     rag.collections.ensure()

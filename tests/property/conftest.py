@@ -53,7 +53,7 @@ class Stored:
     def rows(self) -> dict[str, int]:
         """How many rows each table has; counted anew only where somebody has written since the last time.
 
-        Counts of what happened earlier are left out: threads write them now and then, whatever is called meanwhile.
+        Counts of earlier searches, recalls and other use are left out: threads write them a while later.
         """
         ((latest,),) = self._connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
         if latest != self._seen[0]:
@@ -61,7 +61,8 @@ class Stored:
                 name
                 for (name,) in self._connection.execute(
                     "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'recollect'::regnamespace "
-                    "AND c.relkind = 'r' AND c.relname NOT IN ('search_health', 'activity', 'upkeep')"
+                    "AND c.relkind = 'r' "
+                    "AND c.relname NOT IN ('search_health', 'activity', 'upkeep', 'episode_retrievals')"
                 )
             ]
             query = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name}" for name in tables)

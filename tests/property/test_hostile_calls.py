@@ -89,7 +89,7 @@ def test_a_method_answers_or_refuses(peopled, stored, kind: type, name: str):
     # Of a view, every other one is of somebody and something that the method has not met.
     views = st.one_of(st.just({}), hostile.calls(peopled.view)) if kind in VIEWS else st.just({})
 
-    @fuzzed(16)
+    @fuzzed(8)
     @given(view=views, arguments=hostile.calls(getattr(OBJECTS[kind](peopled), name)))
     def call(view, arguments):
         if any(isinstance(value, hostile.Refused) for value in (*view.values(), *arguments.values())):

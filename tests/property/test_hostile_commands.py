@@ -70,7 +70,7 @@ def test_a_command_answers_or_says_what_is_wrong(peopled, stored, name: str, tmp
     recollect = Recollect(tmp_path_factory.mktemp("typed"), environment)
     (recollect.folder / "leave.md").write_text("# Leave\n\nAnnual leave is 30 days.\n", encoding="utf-8")
 
-    @settings(max_examples=4 * hostile.EFFORT, suppress_health_check=list(HealthCheck), deadline=None)
+    @settings(max_examples=3 * hostile.EFFORT, suppress_health_check=list(HealthCheck), deadline=None)
     @given(words=lines(name))
     def run(words):
         before = stored.rows()

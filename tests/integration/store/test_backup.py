@@ -86,6 +86,15 @@ def database(scratch: str) -> str:
 
 
 @pytest.fixture(scope="module")
+def in_use(made: Callable[[], str]) -> tuple[str, dict[str, str]]:
+    """A store that no refused backup may change, and what it holds."""
+    dsn = made()
+    migrate(dsn)
+    run(dsn, "INSERT INTO recollect.tenants (tenant_id, name) VALUES (7, 'mine')")
+    return dsn, digests(dsn)
+
+
+@pytest.fixture(scope="module")
 def source(made: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> str:
     """A store with something in most of its tables."""
     dsn = made()
@@ -358,10 +367,8 @@ def unknown_key(manifest, members):
         (unknown_key, "at 'run'"),
     ],
 )
-def test_what_has_no_place_in_the_schema_is_refused_by_its_name(saved, database, tmp_path, change, says):
-    migrate(database)
-    run(database, "INSERT INTO recollect.tenants (tenant_id, name) VALUES (7, 'mine')")
-    before = digests(database)
+def test_what_has_no_place_in_the_schema_is_refused_by_its_name(saved, in_use, tmp_path, change, says):
+    database, before = in_use
     with pytest.raises(UsageError) as caught:
         restore(database, changed(saved, tmp_path / "b", change), force=True)
     assert says in str(caught.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.model import Scope
@@ -92,21 +93,22 @@ class Model:
         self.rag = rag
         self.name = f"history {next(NUMBERS)}"
         self.known: dict[int, str] = {}
-        self.ids: dict[int, int] = {}
         rag.collections.create(self.name)
 
     def write(self, source: int, edition: int, ttl: float | None = None) -> None:
-        text = f"{_text(source, edition)} of {next(NUMBERS)}"
-        document = Document(content=text, source=str(source), ttl=ttl)
-        self.ids[source] = self.rag.view(collections=self.name).ingest(document).document_id
-        self.known[source] = text
+        self._write([source], edition, ttl)
 
     def write_all(self, _: int, edition: int) -> None:
-        for source in range(8):
-            self.write(source, edition)
+        self._write(range(8), edition)
+
+    def _write(self, sources: Iterable[int], edition: int, ttl: float | None = None) -> None:
+        texts = {source: f"{_text(source, edition)} of {next(NUMBERS)}" for source in sources}
+        documents = [Document(content=text, source=str(source), ttl=ttl) for source, text in texts.items()]
+        self.rag.view(collections=self.name).ingest(documents)
+        self.known |= texts
 
     def delete(self, source: int, _: int) -> None:
-        self.rag.view(collections=self.name).documents.delete([self.ids[source]])
+        self.rag.view(collections=self.name).documents.delete([str(source)])
         self.known.pop(source, None)
 
     def expire(self, source: int, close: bool) -> None:
@@ -122,7 +124,7 @@ class Model:
             self.rag.store.history_indexer.build(Scope(), self.name)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=CHANGES, mode=st.sampled_from(["hybrid", "dense", "lexical"]))
 def test_every_moment_is_found_whole_whatever_the_segments(rag: RAGPipeline, changes, mode):
     model = Model(rag)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import numpy as np
 import psycopg
@@ -12,6 +13,7 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from recollect import Document, RAGConfig, RAGPipeline
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import IsolationError, NotFoundError, RecollectError, StoreError
 from recollect.model import Scope
 from recollect.store.isolation import read_isolation
@@ -39,9 +41,19 @@ VALUES = {
 }
 
 
-@pytest.fixture
-def two(pipeline: RAGPipeline) -> Iterator[tuple[RAGPipeline, int, int]]:
-    """A store with a tenant that has nothing but an empty name, and one with a row in every table there is."""
+@pytest.fixture(scope="module")
+def two(
+    clone: Callable[..., AbstractContextManager[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[RAGPipeline, int, int]]:
+    """A store of two tenants, one with a row in every table; no test changes what the others look at."""
+    with (
+        clone() as dsn,
+        RAGPipeline(_config(dsn, tmp_path_factory.mktemp("unused")), embedder=HashingEmbedder()) as opened,
+    ):
+        yield _filled(opened)
+
+
+def _filled(pipeline: RAGPipeline) -> tuple[RAGPipeline, int, int]:
     mine, theirs = pipeline.tenants.create("mine").tenant_id, pipeline.tenants.create("theirs").tenant_id
     for tenant in (mine, theirs):
         pipeline.view(tenant=tenant).ingest(Document(content=f"{SECRET} Of tenant {tenant}.", source="plan.txt"))
@@ -51,7 +63,7 @@ def two(pipeline: RAGPipeline) -> Iterator[tuple[RAGPipeline, int, int]]:
         pipeline.view(tenant=tenant).search("zebrafish")
     with pipeline.store.database.autocommit() as connection:
         _fill_the_rest(connection, theirs)
-    yield pipeline, mine, theirs
+    return pipeline, mine, theirs
 
 
 def _fill_the_rest(connection: psycopg.Connection, tenant: int) -> None:

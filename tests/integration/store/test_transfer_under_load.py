@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.model.original import Original
@@ -65,48 +66,48 @@ def running(code: str, *arguments: str, lines: int = 1) -> Iterator[subprocess.P
         process.communicate()
 
 
-@pytest.fixture
-def handbook(tmp_path: Path) -> Path:
-    folder = tmp_path / "handbook"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def handbook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("handbook")
     for number in range(COUNT):
         (folder / f"{number}.md").write_text(f"Secret {number}. " * 20, encoding="utf-8")
     return folder
 
 
-def secret_lines(pipeline: RAGPipeline, handbook: Path, file: Path) -> None:
-    rag = pipeline.view(collections="from")
-    rag.ingest(handbook, permissions=["role:clerk"])
-    file.write_text("".join(rag.collections.export_lines()), encoding="utf-8")
+@pytest.fixture(scope="module")
+def lines(
+    handbook: Path, clone: Callable[..., AbstractContextManager[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """An export of the handbook, which clerks alone may read; beside it one of a collection closed to others too."""
+    folder = tmp_path_factory.mktemp("export")
+    with clone() as dsn:
+        config = RAGConfig.load(storage={"data_dir": folder, "dsn": dsn}, embedding={"provider": "hashing"})
+        with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
+            rag.ingest(handbook, permissions=["role:clerk"])
+            (folder / "lines.jsonl").write_text("".join(rag.collections.export_lines()), encoding="utf-8")
+            rag.grants.set_collection(readers=["role:clerk"])
+            (folder / "closed.jsonl").write_text("".join(rag.collections.export_lines()), encoding="utf-8")
+    return folder / "lines.jsonl"
 
 
-@pytest.mark.parametrize("batches", [1, 2])
 def test_an_import_that_is_killed_while_its_folder_is_ingested_is_completed(
-    pipeline: RAGPipeline, dsn: str, handbook: Path, tmp_path: Path, batches: int
+    pipeline: RAGPipeline, dsn: str, handbook: Path, lines: Path
 ):
-    secret_lines(pipeline, handbook, tmp_path / "lines.jsonl")
     pipeline.collections.create("to")
-    with (
-        running(OPEN + INGEST, dsn, "to", str(handbook)),
-        running(OPEN + IMPORT, dsn, "to", str(tmp_path / "lines.jsonl"), lines=batches),
-    ):
-        pass
+    with running(OPEN + INGEST, dsn, "to", str(handbook)):
+        for batches in (1, 2):
+            with running(OPEN + IMPORT, dsn, "to", str(lines), lines=batches):
+                pass
     to = pipeline.view(collections="to")
-    assert to.collections.import_file(tmp_path / "lines.jsonl").failed == 0
+    assert to.collections.import_file(lines).failed == 0
     assert to.ingest(handbook).failed == 0
     assert len(to.documents.list(limit=1_000)) == COUNT
     assert to.view(principal=STRANGER).documents.list() == []
     assert pipeline.maintenance.verify().clean and pipeline.maintenance.check() == []
 
 
-def test_two_imports_of_a_file_at_once_store_everything_once(
-    pipeline: RAGPipeline, dsn: str, handbook: Path, tmp_path: Path
-):
-    secret_lines(pipeline, handbook, tmp_path / "lines.jsonl")
-    pipeline.view(collections="from").grants.set_collection(readers=["role:clerk"])
-    closed = tmp_path / "closed.jsonl"
-    closed.write_text("".join(pipeline.view(collections="from").collections.export_lines()), encoding="utf-8")
-    command = [sys.executable, "-c", OPEN + IMPORT, dsn, "to", str(closed)]
+def test_two_imports_of_a_file_at_once_store_everything_once(pipeline: RAGPipeline, dsn: str, lines: Path):
+    command = [sys.executable, "-c", OPEN + IMPORT, dsn, "to", str(lines.with_name("closed.jsonl"))]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [process.communicate()[0].split()[-1] for process in both] == ["0", "0"]
     to = pipeline.view(collections="to")
@@ -117,7 +118,7 @@ def test_two_imports_of_a_file_at_once_store_everything_once(
 
 def test_exports_while_others_write_hold_whole_documents(pipeline: RAGPipeline, dsn: str, tmp_path: Path):
     with running(OPEN + WRITE, dsn, "busy", lines=2):
-        for number in range(5):
+        for number in range(2 * EFFORT):
             lines = [json.loads(line) for line in pipeline.view(collections="busy").collections.export_lines()]
             file = tmp_path / "busy.jsonl"
             file.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
@@ -154,11 +155,10 @@ def test_an_export_goes_on_when_the_collection_gets_another_model(pipeline: RAGP
 
 
 def test_backups_of_a_store_that_others_import_into_are_of_one_moment(
-    pipeline: RAGPipeline, dsn: str, handbook: Path, tmp_path: Path, clone: Callable[..., AbstractContextManager[str]]
+    dsn: str, lines: Path, tmp_path: Path, clone: Callable[..., AbstractContextManager[str]]
 ):
-    secret_lines(pipeline, handbook, tmp_path / "lines.jsonl")
     with (
-        running(OPEN + IMPORT, dsn, "to", str(tmp_path / "lines.jsonl")),
+        running(OPEN + IMPORT, dsn, "to", str(lines)),
         running(OPEN + WRITE, dsn, "busy", lines=1),
     ):
         backup(dsn, tmp_path / "one.backup")
@@ -169,7 +169,7 @@ def test_backups_of_a_store_that_others_import_into_are_of_one_moment(
             assert restored.maintenance.verify().clean and restored.maintenance.check() == []
             to = restored.view(collections="to")
             assert to.view(principal=STRANGER).documents.list() == []
-            assert to.collections.import_file(tmp_path / "lines.jsonl").failed == 0
+            assert to.collections.import_file(lines).failed == 0
             assert len(to.documents.list(limit=1_000)) == COUNT
 
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from shelf import Shelf, second_tenant
 
+from hostile import EFFORT
 from recollect.embedding.cached import text_key
 from recollect.errors import NotFoundError, RecollectError
 from recollect.model import Scope
@@ -276,7 +277,7 @@ store.close()
 def test_processes_that_write_the_same_documents_add_each_once(dsn: str, shelf: Shelf):
     command = [sys.executable, "-c", PROCESS, dsn, str(Path(__file__).parent)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    running = [subprocess.Popen(command, **pipes) for _ in range(2)]
     for process in running:
         assert process.stdout.readline() == "ready\n", process.communicate()
     for process in running:
@@ -371,7 +372,7 @@ def test_any_sequence_of_changes(store: Store):
     run_state_machine_as_test(
         lambda: machine_for(store)(),
         settings=settings(
-            max_examples=12, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=5 * EFFORT, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 
