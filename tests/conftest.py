@@ -27,8 +27,8 @@ from recollect.store.store import Store
 from server import data_directory, remove_leftovers
 
 # Slow machines are no reason to fail; the same examples on every run of `ci` are.
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("dev", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 # What a shell starts in the background ignores interrupts and hands that on: programs that a test starts and

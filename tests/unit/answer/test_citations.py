@@ -91,7 +91,7 @@ pieces = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     parts=st.lists(pieces, max_size=12),
     contents=st.lists(st.text(min_size=1, max_size=120), min_size=1, max_size=3),

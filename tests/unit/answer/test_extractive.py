@@ -217,7 +217,7 @@ texts = st.text(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(contents=st.lists(texts, min_size=1, max_size=3), question=texts.filter(str.strip), data=st.data())
 def test_every_quote_is_exact_whatever_the_text(contents, question, data):
     documents = dict(enumerate(contents, start=1))

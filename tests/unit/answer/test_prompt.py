@@ -86,7 +86,7 @@ def test_an_empty_question_is_an_error():
         build_prompt(" \n", [])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=400), max_size=5), st.integers(500, 1500))
 def test_no_text_breaks_the_budget_or_the_structure(contents, budget):
     prompt = build_prompt("Why?", [passage(content) for content in contents], max_context_chars=budget)

@@ -43,7 +43,7 @@ def test_a_record_on_a_line_is_one_unit():
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet=st.one_of(st.sampled_from("ab .\n|-*#>1!\t"), st.characters(codec="utf-8")), max_size=400))
 def test_units_are_ordered_trimmed_and_bounded(text):
     units = quotable_units(text)

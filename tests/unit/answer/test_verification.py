@@ -268,7 +268,7 @@ pieces = st.one_of(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(parts=st.lists(pieces, max_size=14), size=st.integers(1, 9))
 def test_whatever_comes_in_whatever_pieces_the_shown_pieces_join_to_the_answer(parts, size):
     text = "".join(parts)

@@ -80,19 +80,19 @@ def check(data, name):
     assert document.event_time is None or document.event_time.tzinfo is not None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=400), st.sampled_from(EXTENSIONS))
 def test_arbitrary_bytes(data, extension):
     check(data, f"file.{extension}")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=400), st.sampled_from(EXTENSIONS), st.sampled_from(["utf-8", "utf-16", "cp1252"]))
 def test_arbitrary_text(text, extension, encoding):
     check(text.encode(encoding, "replace"), f"file.{extension}")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(WHOLE), st.sampled_from(EXTENSIONS), st.data())
 def test_damaged_files(whole, extension, data):
     at = data.draw(st.integers(0, len(whole)))

@@ -64,7 +64,7 @@ class TestMmr:
         with pytest.raises(UsageError):
             mmr(scores, vectors, **({"top_k": 1} | options))
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(
         st.lists(
             st.tuples(st.integers(0, 10), st.lists(st.integers(-2, 2), min_size=3, max_size=3)),
@@ -162,14 +162,14 @@ class TestDuplicates:
         with pytest.raises(UsageError, match="threshold"):
             collapse_duplicates(["a"], threshold=threshold)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(
         st.lists(st.lists(st.sampled_from("abc15"), max_size=30), max_size=14), st.sampled_from([0.3, 0.6, 0.9, 1.0])
     )
     def test_agrees_with_comparing_all_pairs(self, texts, threshold):
         assert kept([" ".join(words) for words in texts], threshold=threshold) == all_pairs(texts, threshold)
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(st.lists(st.text(max_size=60), max_size=12))
     def test_every_text_is_kept_or_stood_for_once(self, texts):
         groups = collapse_duplicates(texts)

@@ -164,7 +164,7 @@ def some_passages(draw):
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(some_passages(), st.integers(0, 20), st.integers(1, 120))
 def test_merging_keeps_every_character_at_its_place(passages, max_gap, max_length):
     found = merged(*passages, text=DOCUMENT, max_gap=max_gap, max_length=max_length)
@@ -182,7 +182,7 @@ def test_merging_keeps_every_character_at_its_place(passages, max_gap, max_lengt
     assert min((p.rank for p in found), default=1) == 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(some_passages(), st.integers(0, 20))
 def test_without_a_limit_nothing_that_touches_stays_apart(passages, max_gap):
     found = merged(*passages, text=DOCUMENT, max_gap=max_gap, max_length=10_000)
