@@ -29,7 +29,7 @@ from recollect.errors import StoreUnavailableError
 from recollect.model.original import Original
 from recollect.model.tenant import TenantQuota
 from recollect.model.uploaded_file import FileUse
-from recollect.pipeline.groups import Groups
+from recollect.pipeline.view import Groups
 
 #: Methods that store nothing, or nothing in this store (no language model, no kept originals, no answers).
 READS = """

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recollect.server import connection
+from recollect.server import running as connection
 from served import listening
 
 HEAD = b"POST /%s HTTP/1.1\r\nHost: localhost\r\n"

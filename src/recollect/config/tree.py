@@ -5,21 +5,44 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recollect.config._reading import CONFIG_FILE_VARIABLE, Place, explained, merged, read_environment, read_file
 from recollect.config.access import AccessConfig, MultiTenantConfig, SessionDefaults
-from recollect.config.documents import DocumentsConfig
 from recollect.config.jobs import JobsConfig
 from recollect.config.models import AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.privacy import PrivacyConfig
 from recollect.config.retrieval import ContextConfig, MemoryConfig, RemoteConfig, RetrievalConfig
+from recollect.config.sections import Section
 from recollect.config.server import ServerConfig
 from recollect.config.sources import SourcesConfig
 from recollect.config.storage import ChunkingConfig, IngestConfig, StorageConfig, TemporalConfig
 from recollect.errors import ConfigurationError
+
+
+class DocumentsConfig(Section):
+    """``[rag.documents]``: pictures in documents, and pages that are pictures."""
+
+    ocr: Literal["auto", "off"] = Field(
+        "auto",
+        description="Whether the text of pages that are pictures is recognised: auto, where the extra ocr is "
+        "installed; off: such pages are counted and named.",
+    )
+    ocr_seconds: float = Field(
+        1800.0,
+        gt=0,
+        le=86_400,
+        description="Seconds after which no further page of a document is recognised; the pages left are named.",
+    )
+    describe_images: str | None = Field(
+        None,
+        pattern=r"^[a-z]+/.+$",
+        description="A language model that sees, as provider/model, which describes the pictures in documents: found "
+        "and cited as written by it. By default none does.",
+    )
+
 
 #: The collection of those who never name one; it is empty, not missing, before the first document.
 DEFAULT_COLLECTION = "default"

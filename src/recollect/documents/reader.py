@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
+import json
 import os
+import posixpath
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
 
-from recollect.documents._data import parse_json, parse_table
-from recollect.documents._epub import parse_epub
 from recollect.documents._html import parse_html
 from recollect.documents._mail import parse_mail
 from recollect.documents._markup import (
@@ -23,10 +32,10 @@ from recollect.documents._markup import (
 )
 from recollect.documents._naming import choose_title
 from recollect.documents._office import parse_office
-from recollect.documents._parsed import Fact, Parsed
+from recollect.documents._parsed import Fact, Parsed, TextBuilder, one_line, table_lines
 from recollect.documents._text import NotTextError, clean, decode
+from recollect.documents._times import parse_time
 from recollect.documents._titles import title_headings
-from recollect.documents.attached import AttachedReader, document_of
 from recollect.documents.feeds import parse_feed
 from recollect.documents.formats import (
     DOCX,
@@ -39,6 +48,7 @@ from recollect.documents.formats import (
     XLSX,
     Format,
     UnreadableError,
+    can_read_name,
     detect,
     is_picture_name,
     is_plain,
@@ -60,8 +70,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from recollect.documents._parsed import AttachedFile
     from recollect.documents.ocr.readings import Readings
     from recollect.documents.workers import ParserWorkers
+
 
 # What the content of each format is, chosen by what retrieves and quotes best:
 # - Markdown, plain text, code, reStructuredText, Org: the file's own characters, so that a quote is the author's.
@@ -437,3 +449,270 @@ def _parse_text(text: str, file_format: Format) -> Parsed:
             return Parsed(content=text, headings=title_headings(text))
         case _:
             return Parsed(content=text)
+
+
+_CONTAINER = "META-INF/container.xml"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+
+
+def parse_epub(data: bytes) -> Parsed:
+    """A book's chapters with their headings.
+
+    Raises:
+        UnreadableError: Its table of parts is damaged.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+            package_path = _package_path(archive)
+            package = ET.fromstring(archive.read(package_path))
+            builder = TextBuilder()
+            # The standard has a spine name each part once; read again for each time, a few bytes would be a library.
+            for path in dict.fromkeys(_spine(package, posixpath.dirname(package_path))):
+                if path in names:
+                    builder.extend(parse_html(archive.read(path)))
+    except Exception as error:  # zlib.error, struct.error, expat's and whatever else a hostile archive provokes
+        raise UnreadableError("is damaged: the chapters of the book cannot be read") from error
+    content, headings = builder.result()
+    author = _dublin_core(package, "creator")
+    return Parsed(
+        content=content,
+        headings=headings,
+        title=_dublin_core(package, "title"),
+        event_time=parse_time(_dublin_core(package, "date")),
+        metadata={"author": author} if author else {},
+    )
+
+
+def _package_path(archive: zipfile.ZipFile) -> str:
+    container = ET.fromstring(archive.read(_CONTAINER))
+    for element in container.iter():
+        if element.tag.endswith("}rootfile") and element.get("full-path"):
+            return element.attrib["full-path"]
+    raise UnreadableError("names no package")
+
+
+def _spine(package: ET.Element, folder: str) -> list[str]:
+    parts = {
+        item.get("id"): item.get("href", "")
+        for item in package.iter()
+        if item.tag.endswith("}item") and "nav" not in item.get("properties", "").split()
+    }
+    order = [item.get("idref") for item in package.iter() if item.tag.endswith("}itemref")]
+    return [posixpath.normpath(posixpath.join(folder, unquote(parts[part]))) for part in order if part in parts]
+
+
+def _dublin_core(package: ET.Element, name: str) -> str | None:
+    element = package.find(f".//{_DC}{name}")
+    return one_line(element.text or "")[:500] or None if element is not None else None
+
+
+_DELIMITERS = ",;\t|"
+_MAX_DEPTH = 60
+
+
+def parse_table(data: bytes, *, tabs: bool) -> Parsed:
+    """A table with one line a row, each cell named by its column (see `table_lines`).
+
+    Args:
+        data: The file.
+        tabs: Whether its name says that tabs separate; otherwise the separator is the one that splits the first
+            lines most evenly.
+    """
+    text = decode(data)
+    delimiter = "\t" if tabs else _delimiter(text)
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error:
+        # A field beyond the csv module's limit, usually an unpaired quotation mark: the lines themselves will do.
+        rows = [line.split(delimiter) for line in text.split("\n")]
+    lines = table_lines(rows)
+    facts = {"rows": len(lines), "columns": max(map(len, rows), default=0)}
+    return Parsed(content="\n".join(lines), metadata=facts)
+
+
+def _delimiter(text: str) -> str:
+    sample = [line for line in text[:20_000].split("\n")[:30] if line.strip()]
+
+    def evenness(delimiter: str) -> tuple[int, int]:
+        widths = Counter(line.count(delimiter) for line in sample)
+        widths.pop(0, None)
+        width, lines = max(widths.items(), key=lambda pair: (pair[1], pair[0]), default=(0, 0))
+        return lines, width
+
+    return max(_DELIMITERS, key=evenness)
+
+
+def parse_json(data: bytes) -> Parsed:
+    """A JSON value as an indented outline, ``key: value`` a line, without braces, quotes and escapes.
+
+    What is no valid JSON (comments, several values, too deep) is read as it stands.
+    """
+    text = decode(data)
+    try:
+        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+    except (ValueError, RecursionError):
+        return Parsed(content=text)
+    try:
+        content = clean("\n".join(_outline(value, 0)))
+    except RecursionError:
+        content = text
+    return Parsed(content=content)
+
+
+def _outline(value: object, depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    if depth > _MAX_DEPTH:
+        raise RecursionError
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _entry(f"{indent}{key}:", item, depth)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _entry(f"{indent}-", item, depth)
+    else:
+        yield indent + _scalar(value)
+
+
+def _entry(label: str, item: object, depth: int) -> Iterator[str]:
+    if isinstance(item, dict | list) and item:
+        yield label
+        yield from _outline(item, depth + 1)
+    else:
+        yield f"{label} {_scalar(item)}".rstrip()
+
+
+def _scalar(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if isinstance(value, dict | list) else str(value)
+
+
+#: The most files that are read of one message, with those of the messages attached to it.
+MOST_ATTACHMENTS = 100
+#: How deep messages may lie in messages.
+DEEPEST = 5
+# So many times as long as a file may take, all of them together may.
+_TIMES = 10
+_LONGEST_NOTE = 500
+
+
+class Read(Protocol):
+    """Gives a file's text and structure."""
+
+    def __call__(self, data: bytes, name: str, mime_type: str | None) -> Parsed:
+        """Read it.
+
+        Raises:
+            UnreadableError: It cannot be read, or costs more than it may.
+        """
+        ...
+
+
+class Finish(Protocol):
+    """Adds to a document what is made of its file beside its text."""
+
+    def __call__(self, document: Document, data: bytes, name: str, mime_type: str | None) -> Document:
+        """The document as it is to be stored."""
+        ...
+
+
+class AttachedReader:
+    """Reads what is attached to one message, and to the messages attached to it, within limits for all together.
+
+    Args:
+        read: Reads a file, within the limits of a file.
+        finish: Adds what is made of it beside its text.
+        seconds: What a file may take; all together may take ten times that.
+        characters: What all together may give.
+    """
+
+    def __init__(self, read: Read, finish: Finish, *, seconds: float, characters: int) -> None:
+        self._read, self._finish = read, finish
+        self._ends = time.monotonic() + _TIMES * seconds
+        self._characters = characters
+        self._left = MOST_ATTACHMENTS
+        self._seen: set[bytes] = set()
+
+    def with_attachments(self, document: Document, parsed: Parsed, *, depth: int = 1) -> Document:
+        """A message with what is attached to it; what cannot be read is named in its metadata, with the reason.
+
+        Args:
+            document: The message.
+            parsed: As it was parsed.
+            depth: How deep it lies in others, from 1.
+        """
+        self._seen.add(document.file_hash or b"")
+        left_out: list[str] = []
+        attachments = tuple(self._documents(parsed.attached, depth, left_out))
+        note = "; ".join(left_out)
+        if len(note) > _LONGEST_NOTE:
+            note = f"{note[: _LONGEST_NOTE - 1]}…"
+        told = {"attachments_left_out": note} if note else {}
+        return replace(document, attachments=attachments, metadata={**document.metadata, **told})
+
+    def _documents(self, files: Sequence[AttachedFile], depth: int, left_out: list[str]) -> Iterator[Document]:
+        for file in files:
+            named = one_line(file.own_name)[:100] or file.name
+            file_hash = hashlib.sha256(file.data).digest()
+            if file_hash in self._seen:
+                continue  # forwarded messages bring the same files again
+            reason = self._reason_to_leave_out(file, depth)
+            if reason is None:
+                self._seen.add(file_hash)
+                self._left -= 1
+                try:
+                    yield self._document(file, depth)
+                    continue
+                except UnreadableError as error:
+                    reason = str(error)
+            left_out.append(f"{named} {reason}")
+
+    def _reason_to_leave_out(self, file: AttachedFile, depth: int) -> str | None:
+        if not file.data:
+            return "is empty"
+        if not can_read_name(file.name):
+            return "is of a type that is not read"
+        if depth > DEEPEST:
+            return f"lies deeper than {DEEPEST} messages"
+        if self._left <= 0:
+            return f"is one of more than {MOST_ATTACHMENTS} files"
+        if time.monotonic() > self._ends:
+            return "came after the time was over (rag.ingest.parse_seconds)"
+        return None
+
+    def _document(self, file: AttachedFile, depth: int) -> Document:
+        # Without the number before it: a name may become the title.
+        name, mime_type = file.name.partition("-")[2], file.mime_type or None
+        parsed = self._read(file.data, name, mime_type)
+        if len(parsed.content) > self._characters:
+            raise UnreadableError("gives more characters than are left of the message's (rag.ingest.max_characters)")
+        self._characters -= len(parsed.content)
+        document = self._finish(document_of(parsed, file.data, source=file.name), file.data, name, mime_type)
+        if not document.content.strip():
+            raise UnreadableError("has no text in it")
+        own_name = clean(file.own_name) or file.name
+        document = replace(document, original=Original.of_bytes(file.data, name=own_name, mime_type=document.mime_type))
+        return self.with_attachments(document, parsed, depth=depth + 1) if parsed.attached else document
+
+
+def document_of(parsed: Parsed, data: bytes, *, source: str) -> Document:
+    """What was parsed of a file, as a document."""
+    return Document(
+        content=parsed.content,
+        source=clean(source),
+        title=parsed.title,
+        metadata=parsed.metadata,
+        tags=parsed.stated.tags,
+        department=parsed.stated.department,
+        ttl=parsed.stated.ttl,
+        mime_type=parsed.mime_type,
+        headings=tuple(parsed.headings),
+        pages=tuple(parsed.pages),
+        event_time=parsed.event_time,
+        event_end=parsed.stated.event_end,
+        permissions=parsed.permissions,
+        file_hash=hashlib.sha256(data).digest(),
+    )

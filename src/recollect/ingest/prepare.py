@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import PurePosixPath
@@ -16,11 +16,10 @@ import numpy as np
 
 from recollect.documents.headings import headings_of_text
 from recollect.errors import PersonalDataError, UsageError
-from recollect.ingest.attachments import attachments_of
 from recollect.ingest.context import neighbour_weight, searchable_text, with_neighbours
-from recollect.ingest.pictures import chunks_of
 from recollect.ingest.sketches import bands
 from recollect.model import Chunk, Document
+from recollect.model.pictures import DESCRIBED_BY, GENERATED_BY, description_spans
 from recollect.model.principal import read_permissions
 from recollect.model.stated import stated_fields
 from recollect.model.time import read_lifetime, read_time
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from recollect.ingest.door import Door
     from recollect.model.terms import TermCounts
     from recollect.store.search_rows import LexicalRow
+
 
 #: Changes whenever the same file would be read, cut or analysed differently by new code.
 PIPELINE_VERSION = 5
@@ -479,3 +479,81 @@ def average_length(batch: Sequence[CutDocument]) -> float:
     """Average length of the batch's chunks in terms: the estimate that a new collection starts from."""
     lengths = [terms.length for cut in batch for terms in cut.terms]
     return sum(lengths) / len(lengths) if lengths else 1.0
+
+
+# As a principal's names are: what is longer than an index takes is refused.
+_LONGEST_SOURCE_BYTES = 2_000
+_INHERITED = ("thread", "message_id")
+
+
+def attachments_of(message: Document, given: Document, *, keep_originals: bool) -> Iterator[Document]:
+    """The attachments of a message, as documents of its source.
+
+    Each has the message's tags, department, time to live and rights, whatever it says itself: it came with the message,
+    and a file must not say who may read somebody's mail. Its metadata names the message (``message``) and its thread.
+    Where the message was given an id, those of its attachments begin with it.
+
+    Args:
+        message: As it is stored.
+        given: As it was given, with its attachments.
+        keep_originals: Whether their files are kept, as the message's is.
+    """
+    above = message.source or ""
+    identity = message.id or above
+    told = {"message": above} | {key: message.metadata[key] for key in _INHERITED if key in message.metadata}
+    for one in given.attachments:
+        yield replace(
+            one,
+            source=_below(above, one.source or "attached"),
+            id=_below(identity, one.id or one.source or "attached") if message.id or one.id else None,
+            metadata={**one.metadata, **told},
+            tags=given.tags,
+            department=given.department,
+            ttl=given.ttl,
+            permissions=message.permissions,
+            event_time=one.event_time or given.event_time,
+            original=one.original if keep_originals else None,
+        )
+
+
+def _below(above: str, name: str) -> str:
+    """A source below a message's; of a name that makes it too long, the part of the message is left."""
+    source = f"{above}/{name}"
+    if len(source.encode("utf-8", "surrogatepass")) <= _LONGEST_SOURCE_BYTES:
+        return source
+    return f"{above}/{name.partition('-')[0]}"
+
+
+def chunks_of(chunker: ChunkingStrategy, document: Document) -> Sequence[Chunk]:
+    """A document's chunks; those of descriptions name the model that has written them (``generated_by``).
+
+    Args:
+        chunker: Cuts.
+        document: With the descriptions of its pictures, where it has any, behind its text.
+    """
+    spans = description_spans(document.content, document.metadata)
+    if not spans:
+        return chunker.chunk(document)
+    begins = spans[0][0]
+    own = replace(
+        document,
+        content=document.content[:begins],
+        headings=tuple(one for one in document.headings if one.end_offset <= begins),
+        pages=tuple(one for one in document.pages if one.end_offset <= begins),
+    )
+    chunks = list(chunker.chunk(own)) if own.content.strip() else []
+    by = str(document.metadata.get(DESCRIBED_BY) or "a model")
+    for start, end in spans:
+        for one in chunker.chunk(Document(content=document.content[start:end], language=document.language)):
+            parent = None if one.parent is None else (one.parent[0] + start, one.parent[1] + start)
+            moved = replace(
+                one,
+                position=len(chunks),
+                start_offset=one.start_offset + start,
+                end_offset=one.end_offset + start,
+                page=document.page_at(start),
+                parent=parent,
+                metadata={**one.metadata, GENERATED_BY: by},
+            )
+            chunks.append(moved)
+    return chunks

@@ -6,11 +6,16 @@ key takes their place where one is configured.
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import json
 import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from recollect.errors import ConfigurationError
 from recollect.llm.base import ChatUsage
@@ -20,11 +25,10 @@ from recollect.providers.chat import stream_end
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
 from recollect.providers.scorer import RerankReply, estimated_searches
-from recollect.providers.threads import items_of_thread
 from recollect.providers.turns import Turn, turns_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from boto3 import Session
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from recollect.providers.connection import Connection
     from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
+
 
 # What requests need of the SDK.
 _SDK = ("boto3", "botocore.config", "botocore.eventstream", "botocore.loaders", "botocore.session")
@@ -368,3 +373,51 @@ def _secrets(session: Session | None) -> list[str]:
         return []
     frozen = credentials.get_frozen_credentials()
     return [secret for secret in (frozen.secret_key, frozen.token, frozen.access_key) if secret]
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item(Generic[T]):
+    value: T
+
+
+async def items_of_thread(read: Callable[[], Iterator[T]], *, stop: Callable[[], None]) -> AsyncIterator[T]:
+    """Items that a thread reads, as they come.
+
+    Args:
+        read: Iterated over in a thread of its own, to its end or until nobody wants more.
+        stop: Called when nobody wants more: it makes a `read` that waits give up. Safe to call at any time.
+    """
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[_Item[T] | BaseException | None] = asyncio.Queue()
+    unwanted = threading.Event()
+
+    def hand_over(item: _Item[T] | BaseException | None) -> None:
+        try:
+            loop.call_soon_threadsafe(queue.put_nowait, item)
+        except RuntimeError:  # the loop is closed
+            unwanted.set()
+
+    def run() -> None:
+        try:
+            for value in read():
+                hand_over(_Item(value))
+                if unwanted.is_set():
+                    return
+        except BaseException as exc:  # noqa: BLE001 - raised where the items are awaited
+            hand_over(exc)
+        else:
+            hand_over(None)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), name="recollect-stream", daemon=True).start()
+    try:
+        while (item := await queue.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item.value
+    finally:
+        unwanted.set()
+        stop()

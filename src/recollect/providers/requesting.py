@@ -16,7 +16,6 @@ from typing_extensions import TypeIs
 
 from recollect.errors import ProviderError
 from recollect.providers.batches import LOOK_SECONDS
-from recollect.providers.breaker import CircuitBreaker
 from recollect.providers.connection import Connection
 from recollect.providers.faults import Fault, fault_of, provider_error
 from recollect.providers.records import Recorder, RequestKind, RequestRecord, report
@@ -24,6 +23,7 @@ from recollect.providers.records import Recorder, RequestKind, RequestRecord, re
 if TYPE_CHECKING:
     from tenacity import RetryCallState
     from tenacity.wait import wait_base
+
 
 T = TypeVar("T")
 
@@ -255,3 +255,50 @@ def _within(seconds: float, request: Callable[[], T]) -> T:
     if errors:
         raise errors.pop()
     return replies.pop()
+
+
+class CircuitBreaker:
+    """Counts failures in a row; after too many, calls are refused until a pause is over, then one may try.
+
+    Safe to share between threads. Written here, because the libraries that offer one keep their state per process, or
+    wrap functions, and a stream of pieces is neither.
+
+    Args:
+        failures: In a row, after which calls are refused.
+        seconds: How long they are.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, failures: int, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = failures
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._next_trial = 0.0
+
+    def refused_for(self) -> float:
+        """Seconds for which calls are refused; 0 where the caller may try.
+
+        After the pause only one caller may, until its outcome is known or another pause has passed.
+        """
+        with self._lock:
+            if self._failures < self._limit:
+                return 0.0
+            now = self._clock()
+            if now < self._next_trial:
+                return self._next_trial - now
+            self._next_trial = now + self._seconds
+            return 0.0
+
+    def succeeded(self) -> None:
+        """The provider answered: it works."""
+        with self._lock:
+            self._failures = 0
+
+    def failed(self) -> None:
+        """The provider did not answer, or only that it is broken."""
+        with self._lock:
+            self._failures += 1
+            if self._failures >= self._limit:
+                self._next_trial = self._clock() + self._seconds

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING
 
+from python_multipart.multipart import parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -23,12 +27,12 @@ from recollect.server.named_paths import as_sent
 from recollect.server.problems import problem_of, respond
 from recollect.server.request_context import current_request_id
 from recollect.server.requests import caller_of
-from recollect.server.sent_body import sent_body
 
 if TYPE_CHECKING:
     from recollect.server.caller import Caller
     from recollect.server.limits import Limits, LimitState
     from recollect.server.service import Service
+
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -334,3 +338,61 @@ def _sent(reply: Reply) -> Response:
 
 def _key(scope: Scope) -> str | None:
     return Headers(scope=scope).get(HEADER)
+
+
+# In memory of a body; what is longer is in a file without a name.
+_IN_MEMORY_BYTES = 1 << 20
+_READ_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class SentBody:
+    """A body that was read.
+
+    Attributes:
+        digest: Of what it says: two forms with the same parts have one digest, whatever stands between their parts.
+        again: Gives it to whoever receives it next.
+    """
+
+    digest: bytes
+    again: Receive
+
+
+@asynccontextmanager
+async def sent_body(request: Request, receive: Receive) -> AsyncIterator[SentBody]:
+    """The body of a request; what it was kept in is gone at the end of the block."""
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    # Clients draw another boundary each time that they send the same form.
+    boundary = options.get(b"boundary", b"") if kind == b"multipart/form-data" else b""
+    with SpooledTemporaryFile(_IN_MEMORY_BYTES) as kept:
+        async for part in request.stream():
+            await run_in_threadpool(kept.write, part)
+        digest = await run_in_threadpool(_digest, kept, boundary)
+        kept.seek(0)
+        over = False
+
+        async def again() -> Message:
+            nonlocal over
+            if over:
+                return await receive()
+            part = await run_in_threadpool(kept.read, _READ_BYTES)
+            over = len(part) < _READ_BYTES
+            return {"type": "http.request", "body": part, "more_body": not over}
+
+        yield SentBody(digest, again)
+
+
+def _digest(kept: IO[bytes], boundary: bytes) -> bytes:
+    """SHA-256 of what was kept, without the boundary wherever it stands."""
+    digest, rest = hashlib.sha256(), b""
+    held = max(len(boundary) - 1, 0)
+    kept.seek(0)
+    while part := kept.read(_READ_BYTES):
+        rest += part
+        rest = rest.replace(boundary, b"") if boundary else rest
+        # What may be the beginning of a boundary waits for what comes behind it.
+        sure = max(len(rest) - held, 0)
+        digest.update(rest[:sure])
+        rest = rest[sure:]
+    digest.update(rest)
+    return digest.digest()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -9,7 +12,6 @@ from starlette.responses import Response, StreamingResponse
 
 from recollect.server.etags import unchanged
 from recollect.server.problems import problem, respond
-from recollect.server.ranges import ByteRange, UnsatisfiableError, bytes_of, range_of
 
 if TYPE_CHECKING:
     from recollect.model.original import Original
@@ -63,3 +65,64 @@ def _sent(found: Original, part: ByteRange | None, tag: str) -> Response:
 def _header_safe(mime_type: str) -> str:
     plain = mime_type.isascii() and mime_type.isprintable() and "/" in mime_type
     return mime_type if plain else "application/octet-stream"
+
+
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Bytes of something, one after the other.
+
+    Attributes:
+        start: The first, from 0.
+        stop: Just behind the last.
+    """
+
+    start: int
+    stop: int
+
+
+class UnsatisfiableError(Exception):
+    """The range begins behind the end."""
+
+
+def range_of(header: str | None, total: int) -> ByteRange | None:
+    """The one range that a header asks for; None: all of it, also where several ranges or other units are asked for.
+
+    Raises:
+        UnsatisfiableError: There is nothing in the range.
+    """
+    found = _RANGE.fullmatch(header.replace(" ", "").lower()) if header is not None else None
+    if found is None:
+        return None
+    first, last = found.groups()
+    if not first and not last:
+        return None
+    if not first:
+        length = min(int(last), total)
+        if not length:
+            raise UnsatisfiableError
+        return ByteRange(total - length, total)
+    start = int(first)
+    if last and int(last) < start:
+        return None
+    if start >= total:
+        raise UnsatisfiableError
+    return ByteRange(start, min(int(last) + 1, total) if last else total)
+
+
+def bytes_of(original: Original, wanted: ByteRange) -> Iterator[bytes]:
+    """The bytes of a range, piece by piece, however long it is."""
+    left = wanted.stop - wanted.start
+    skip = wanted.start
+    for piece in original.pieces():
+        if skip >= len(piece):
+            skip -= len(piece)
+            continue
+        part = piece[skip : skip + left]
+        skip = 0
+        left -= len(part)
+        yield part
+        if not left:
+            return

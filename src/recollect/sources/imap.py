@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import imaplib
+import io
 import json
+import re
+import socket
 import ssl
 import threading
-from base64 import b64decode
+import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from email import message_from_bytes
+from email.errors import MessageError
+from email.header import decode_header, make_header
+from email.utils import decode_rfc2231
 from functools import partial
 from quopri import decodestring
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, field_validator
 
 from recollect.errors import ParseError, SourceError, UsageError
-from recollect.model.attached import stored_name
+from recollect.model.attached import attached_name, stored_name
 from recollect.model.principal import read_permissions
-from recollect.sources._imap_session import ReplyError, Session, Value, decoded, quoted, replies
-from recollect.sources._imap_structure import number, parts_of
 from recollect.sources.base import (
     Change,
     Checkpoint,
@@ -36,6 +42,301 @@ from recollect.sources.base import (
     Surroundings,
 )
 from recollect.sources.rules import GrantRules
+
+#: What a reply holds: atoms and texts as bytes, NIL as None, numbers as they are written, lists.
+Value: TypeAlias = "bytes | list[Value] | None"
+
+# A list of the numbers of five million messages; nothing else that is asked for is as long, but for what is fetched.
+_REPLY_BYTES = 64 * 1024 * 1024
+_DEEPEST = 64
+_TOKEN = re.compile(rb'\s*(?:(\()|(\))|"((?:[^"\\]|\\.)*)"|([^\s()"]+))')
+_LITERAL = re.compile(rb"\{(\d+)\+?\}$")
+_ENCODED = re.compile(r"[^\x20-\x7e]+|&")
+_SHIFTED = re.compile(r"&([A-Za-z0-9+,]*)-")
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class ReplyError(Exception):
+    """The server says what no server should: more than was asked for, or what cannot be understood."""
+
+
+class _TimedStream(io.RawIOBase):
+    """What comes over a socket, until a moment: a server that sends a byte now and then does not hold anybody up."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self.deadline = float("inf")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the server takes too long")
+        self._sock.settimeout(min(left, 3600.0))
+        return self._sock.recv_into(buffer)  # type: ignore[arg-type]
+
+
+class Session(imaplib.IMAP4):
+    """An IMAP connection.
+
+    Args:
+        host: The server's name, which its certificate is for.
+        addresses: What to connect to, in order.
+        port: Of the server.
+        context: For TLS; None: as it is.
+        starttls: Whether TLS begins after the greeting.
+        timeout_seconds: For each command.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        addresses: Sequence[str],
+        port: int,
+        *,
+        context: ssl.SSLContext | None,
+        starttls: bool,
+        timeout_seconds: float,
+    ) -> None:
+        self._addresses, self._context, self._starttls = addresses, context, starttls
+        self._seconds = timeout_seconds
+        self._left = _REPLY_BYTES
+        super().__init__(host, port, timeout=timeout_seconds)
+        if starttls and context is not None:
+            self.begin()
+            if "STARTTLS" not in self.capabilities:
+                self.shutdown()
+                raise ReplyError("its server offers no encryption, which somebody in between may have taken out")
+            self.starttls(context)
+            self.file.close()  # which `imaplib` has made, and which waits for ever
+            self._listen()
+
+    def begin(self, *, max_bytes: int = _REPLY_BYTES) -> None:
+        """The next command has its own time, and its reply its own length."""
+        self._stream.deadline = time.monotonic() + self._seconds
+        self._left = max_bytes
+        self.untagged_responses.clear()
+
+    def open(self, host: str = "", port: int = 143, timeout: float | None = None) -> None:
+        """Connect to the addresses that were checked; called by `imaplib`."""
+        self.host, self.port = host, port
+        self.sock = self._connected(port, timeout)
+        if self._context is not None and not self._starttls:
+            self.sock = self._context.wrap_socket(self.sock, server_hostname=host)
+        self._listen()
+
+    def _connected(self, port: int, timeout: float | None) -> socket.socket:
+        problem = OSError("it has no address")
+        for address in self._addresses:
+            try:
+                return socket.create_connection((address, port), timeout)
+            except OSError as exc:
+                problem = exc
+        raise problem
+
+    def _listen(self) -> None:
+        self._stream = _TimedStream(self.sock)
+        self._stream.deadline = time.monotonic() + self._seconds
+        self.file = io.BufferedReader(self._stream)
+
+    def read(self, size: int) -> bytes:
+        """A literal, no longer than what may come; called by `imaplib`."""
+        return self._counted(self.file.read(self._room(size)))  # type: ignore[arg-type]
+
+    def readline(self) -> bytes:
+        """A line, likewise."""
+        return self._counted(self.file.readline(self._left + 1))  # type: ignore[arg-type]
+
+    def _counted(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        self._room(0)
+        return data
+
+    def _room(self, size: int) -> int:
+        if size > self._left or self._left < 0:
+            raise ReplyError("its server sends more than was asked for")
+        return size
+
+
+def values(parts: Sequence[object]) -> list[Value]:
+    """The values of one reply of `imaplib`, whose literals are pairs of a line and bytes.
+
+    Raises:
+        ReplyError: It is not to be understood.
+    """
+    stack: list[list[Value]] = [[]]
+    for part in parts:
+        line, literal = part if isinstance(part, tuple) else (part, None)
+        for token in _tokens(line if literal is None else _LITERAL.sub(b"", line)):
+            _take(stack, token)
+        if literal is not None:
+            stack[-1].append(literal)
+    if len(stack) > 1:
+        raise ReplyError("its server does not close what it opened")
+    return stack[0]
+
+
+def _take(stack: list[list[Value]], token: bytes) -> None:
+    if token == b"(":
+        stack.append([])
+        if len(stack) > _DEEPEST:
+            raise ReplyError("its server nests lists without end")
+    elif token == b")":
+        done = stack.pop()
+        if not stack:
+            raise ReplyError("its server closes what it did not open")
+        stack[-1].append(done)
+    elif token[:1] == b'"':
+        stack[-1].append(token[1:])
+    else:
+        stack[-1].append(None if token.upper() == b"NIL" else token)
+
+
+def _tokens(line: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(line):
+        found = _TOKEN.match(line, at)
+        if found is None:
+            if line[at:].strip():
+                raise ReplyError("its server sends what is no list")
+            return
+        at = found.end()
+        opened, closed, quoted, atom = found.groups()
+        # A text keeps its first quotation mark: "NIL" is one, NIL is nothing.
+        yield opened or closed or atom or b'"' + re.sub(rb"\\(.)", rb"\1", quoted)
+
+
+def replies(lines: Sequence[object]) -> Iterator[list[Value]]:
+    """The replies to one command, each as its values; `imaplib` puts what follows a literal behind it."""
+    waiting: list[object] = []
+    for line in lines:
+        if line is None:
+            continue
+        waiting.append(line)
+        if isinstance(line, tuple):
+            continue
+        yield values(waiting)
+        waiting = []
+    if waiting:
+        yield values(waiting)
+
+
+def quoted(folder: str) -> str:
+    """A folder's name, or a pattern of names, as it is sent.
+
+    Raises:
+        ValueError: It holds control characters, which would end the command.
+    """
+    if _FORBIDDEN.search(folder):
+        raise ValueError("a folder's name has no control characters")
+    return '"' + encoded(folder).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def encoded(folder: str) -> str:
+    """A folder's name in IMAP's UTF-7 (RFC 3501, 5.1.3).
+
+    Example:
+        >>> encoded("Entwürfe & mehr"), decoded("Entw&APw-rfe &- mehr")
+        ('Entw&APw-rfe &- mehr', 'Entwürfe & mehr')
+    """
+
+    def shifted(found: re.Match[str]) -> str:
+        if found[0] == "&":
+            return "&-"
+        data = b64encode(found[0].encode("utf-16-be")).decode().rstrip("=").replace("/", ",")
+        return f"&{data}-"
+
+    return _ENCODED.sub(shifted, folder)
+
+
+def decoded(folder: str) -> str:
+    """The name that `encoded` made; what is none stays as it is."""
+
+    def plain(found: re.Match[str]) -> str:
+        data = found[1].replace(",", "/")
+        try:
+            return b64decode(data + "=" * (-len(data) % 4)).decode("utf-16-be") if data else "&"
+        except ValueError:
+            return found[0]
+
+    return _SHIFTED.sub(plain, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a message: its number, what it is called, how it is encoded, and how long it is."""
+
+    section: str
+    name: str
+    encoding: str
+    size: int
+    is_text: bool
+
+
+def parts_of(structure: list[Value], at: str = "") -> list[Part]:
+    """The leaves of a message's structure (RFC 3501, 7.4.2), with a name where they are attached."""
+    if structure and isinstance(structure[0], list):
+        found: list[Part] = []
+        for index, inner in enumerate(structure, 1):
+            if not isinstance(inner, list):
+                break
+            found += parts_of(inner, f"{at}.{index}" if at else str(index))
+        return found
+    if len(structure) < 7:
+        return []
+    kind, subtype, given, _, _, encoding, size = structure[:7]
+    media = f"{_text(kind)}/{_text(subtype)}".lower()
+    params = _params(given)
+    disposition = next(
+        (one for one in structure[7:] if isinstance(one, list) and len(one) == 2 and _is_word(one[0])), None
+    )
+    placed, how = (_text(disposition[0]).lower(), _params(disposition[1])) if disposition else ("", {})
+    name = how.get("filename") or params.get("name")
+    if name is None and (placed == "attachment" or media == "message/rfc822"):
+        name = "attached"
+    section = at or "1"
+    safe = attached_name(name, media) if name else ""
+    return [Part(section, safe, _text(encoding).lower(), number(size), media.startswith("text/"))]
+
+
+def _is_word(value: Value) -> bool:
+    return isinstance(value, bytes) and value.lower() in {b"attachment", b"inline"}
+
+
+def _text(value: Value) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+
+
+def _params(given: Value) -> dict[str, str]:
+    if not isinstance(given, list):
+        return {}
+    found: dict[str, str] = {}
+    for name, value in zip(given[::2], given[1::2], strict=False):
+        key, text = _text(name).lower(), _text(value)
+        # Long ones come in numbered pieces: filename*0*, filename*1*.
+        plain, marked, _ = key.partition("*")
+        found[plain] = found.get(plain, "") + text if marked else text
+        if marked and key.endswith("*"):
+            found[plain + "*"] = "encoded"
+    return {name: _readable(text, encoded=f"{name}*" in found) for name, text in found.items()}
+
+
+def _readable(text: str, *, encoded: bool) -> str:
+    try:
+        if encoded:
+            charset, _, rest = decode_rfc2231(text)
+            return unquote(rest, charset or "utf-8", "replace")
+        return str(make_header(decode_header(text)))
+    except (MessageError, LookupError, ValueError):
+        return text
+
+
+def number(value: Value) -> int:
+    """A number as a server writes it; 0 where it writes none."""
+    return int(value) if isinstance(value, bytes) and value.isdigit() and len(value) < 20 else 0
+
 
 _Result = TypeVar("_Result")
 

@@ -12,7 +12,7 @@ import pytest
 from recollect import Document, Principal
 from recollect.client.groups import Groups as ClientGroups
 from recollect.errors import NotFoundError
-from recollect.pipeline.groups import Groups
+from recollect.pipeline.view import Groups
 from served import Served, serving
 
 SOURCE = "east-only.md"

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from recollect import RAGPipeline
-from recollect.sources._git_process import Git
+from recollect.sources.git import Git
 
 from .conftest import Repository
 

@@ -6,7 +6,7 @@ import pytest
 
 from recollect import RAGPipeline
 from recollect.errors import SourceError
-from recollect.sources import _git_process
+from recollect.sources import git as _git_process
 
 from .conftest import Repository
 

@@ -23,9 +23,8 @@ from recollect import Principal, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import SourceError, UsageError
 from recollect.sources import imap
-from recollect.sources._imap_session import ReplyError, decoded, encoded, quoted, replies, values
 from recollect.sources.base import Change, Checkpoint, Found, ListingBegins, ListingEnds, Surroundings
-from recollect.sources.imap import ImapConnector, ImapSettings
+from recollect.sources.imap import ImapConnector, ImapSettings, ReplyError, decoded, encoded, quoted, replies, values
 
 _DOVECOT = shutil.which("dovecot", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 _CONFIG = """

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.documents import FoundFile, SkippedFile, walk
-from recollect.documents._ignore import ignored, rules_of
+from recollect.documents.walk import ignored, rules_of
 
 
 @pytest.fixture

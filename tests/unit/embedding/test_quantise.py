@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from recollect.embedding import quantise, word_table
+from recollect.embedding import quantise
 from recollect.embedding.models import ModelCache
 from recollect.embedding.quantise import ensure_built, load_session
 from recollect.errors import ModelUnavailableError
@@ -92,7 +92,7 @@ def test_a_large_table_of_words_takes_a_quarter_and_gives_the_same_vectors(files
     usual = ensure_built(files, precision="int8", sample=SAMPLE)
     size, before = usual.path.stat().st_size, [cosine(usual.path, ids) for ids in SAMPLE]
     usual.path.unlink()
-    monkeypatch.setattr(word_table, "LARGE_VOCABULARY", 1)
+    monkeypatch.setattr(quantise, "LARGE_VOCABULARY", 1)
     small = ensure_built(files, precision="int8", sample=SAMPLE)
     assert small.precision == "int8"
     assert small.path.stat().st_size < size - 10_000
@@ -111,7 +111,7 @@ def test_a_large_table_that_was_published_in_4_bits_keeps_them_and_loses_nothing
     usual = ensure_built(files, precision="int8", sample=SAMPLE)
     size, before = usual.path.stat().st_size, [vector(usual.path, ids) for ids in SAMPLE]
     usual.path.unlink()
-    monkeypatch.setattr(word_table, "LARGE_VOCABULARY", 1)
+    monkeypatch.setattr(quantise, "LARGE_VOCABULARY", 1)
     small = ensure_built(files, precision="int8", sample=SAMPLE)
     # A quarter of a half of 32 bits for each weight, less the nodes that unpack them.
     assert small.path.stat().st_size < size - 0.8 * table.size * 3.5
@@ -122,8 +122,8 @@ def test_a_large_table_that_was_published_in_4_bits_keeps_them_and_loses_nothing
 
 def test_a_table_of_more_than_16_values_in_a_block_is_not_cut_to_4_bits():
     random = np.random.default_rng(3)
-    assert word_table.four_bit_blocks(random.normal(0, 1, (50, 64)).astype(np.float32)) is None
-    assert word_table.four_bit_blocks(np.zeros((50, 48), np.float32)) is None
-    values, scales = word_table.four_bit_blocks(np.zeros((50, 64), np.float32))
+    assert quantise.four_bit_blocks(random.normal(0, 1, (50, 64)).astype(np.float32)) is None
+    assert quantise.four_bit_blocks(np.zeros((50, 48), np.float32)) is None
+    values, scales = quantise.four_bit_blocks(np.zeros((50, 64), np.float32))
     assert (values == 8).all()
     assert not scales.any()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.evaluation.plots import Series, bar_chart, legend, line_chart, shares, ticks
+from recollect.evaluation.html_report import Series, bar_chart, legend, line_chart, shares, ticks
 
 positive = st.floats(1e-3, 1e6)
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)

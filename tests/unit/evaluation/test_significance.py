@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import UsageError
-from recollect.evaluation.significance import holm, paired_difference
+from recollect.evaluation.compare import holm, paired_difference
 
 figures = st.floats(0, 1, allow_nan=False).map(lambda value: round(value, 3))
 pairs = st.lists(st.tuples(figures, figures), min_size=1, max_size=40)

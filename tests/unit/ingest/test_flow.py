@@ -56,7 +56,8 @@ DOCUMENTS = st.lists(
 @given(DOCUMENTS)
 def test_batches_keep_the_order_and_every_rule(documents: list[tuple[str, int, int]]):
     made = [
-        SimpleNamespace(document=SimpleNamespace(source=u), chunks=[0] * n, of=s, attached=()) for u, n, s in documents
+        SimpleNamespace(document=SimpleNamespace(source=u, id=None), chunks=[0] * n, of=s, attached=())
+        for u, n, s in documents
     ]
     cut = list(batches(made, cut=lambda one: one, source_id=lambda one: one.of))
     assert [one for batch in cut for one in batch] == made

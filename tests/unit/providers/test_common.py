@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from recollect.errors import ProviderError, UsageError
 from recollect.providers import Connection, RequestRecord
 from recollect.providers.batches import BatchLimits, batches, cut, in_parallel, most_tokens
-from recollect.providers.breaker import CircuitBreaker
 from recollect.providers.connection import Secret
 from recollect.providers.embedder import EmbeddingReply, HostedEmbedder, unit_vectors
 from recollect.providers.faults import Fault, fault_of, provider_error, retry_after
-from recollect.providers.requesting import Measured, Requester
+from recollect.providers.requesting import CircuitBreaker, Measured, Requester
 
 KEY = "sk-very-secret-key"
 

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.retrieval.pruning import MAX_CONDITIONS, narrowing_terms, necessary_terms
+from recollect.retrieval.lexical import MAX_CONDITIONS, narrowing_terms, necessary_terms
 
 
 @given(

@@ -9,7 +9,7 @@ import pytest
 
 from recollect.model import Scope
 from recollect.model.collection import Collection
-from recollect.store.known_frequencies import KnownFrequencies
+from recollect.store.search import KnownFrequencies
 
 SCOPE = Scope(tenant_id=1)
 BOOKS = Collection(

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 import recollect
 from recollect.errors import UsageError
 from recollect.tools import KNOWLEDGE_SEARCH, TOOLS, Tool, ToolResult
-from recollect.tools.arguments import read_arguments
+from recollect.tools.toolbox import read_arguments
 
 EVERY_TOOL = {one.name: one for one in (KNOWLEDGE_SEARCH, *TOOLS)}
 GREP, SEARCH = EVERY_TOOL["grep"], EVERY_TOOL["search"]

@@ -7,22 +7,30 @@ import threading
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from cachetools import TTLCache
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from starlette.requests import cookie_parser
 
-from recollect.errors import AuthenticationError, RecollectError
+from recollect.errors import AuthenticationError, PermissionDeniedError, RecollectError
 from recollect.model import Scope
 from recollect.model.key_text import draw_login, read_key, read_login
 from recollect.model.login import Login, NewLogin
 from recollect.server.caller import BrowserLogin, Caller, Credential
-from recollect.server.login.cookies import Cookies
-from recollect.server.login.sealing import seal, unseal
 from recollect.store.logins import LoginRepository
 
 if TYPE_CHECKING:
+    from starlette.requests import HTTPConnection
+    from starlette.responses import Response
+
     from recollect.config.server import ServerConfig
     from recollect.pipeline import RAGPipeline
     from recollect.server.failed_credentials import FailedCredentials
+
 
 #: So long a cookie that was looked up is taken without another look, like a key.
 CACHE_SECONDS = 5.0
@@ -161,3 +169,143 @@ def _caller(login: Login) -> Caller:
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+# A key is derived from one secret for one text, so no two texts meet the same key.
+_NONCE = bytes(12)
+
+
+def seal(text: str, secret: str) -> bytes:
+    """Encrypt a text with a secret of 256 random bits, of which nothing but a hash is kept."""
+    return AESGCM(_key(secret)).encrypt(_NONCE, text.encode(), None)
+
+
+def unseal(sealed: bytes, secret: str) -> str | None:
+    """The text; None: it was sealed with another secret, or was changed."""
+    try:
+        return AESGCM(_key(secret)).decrypt(_NONCE, sealed, None).decode()
+    except InvalidTag:
+        return None
+
+
+def _key(secret: str) -> bytes:
+    return HKDF(SHA256(), length=32, salt=None, info=b"recollect login").derive(secret.encode())
+
+
+_NAME = "recollect_login"
+# A browser takes a cookie of this name from the host itself, over an encrypted connection, for all of its paths, or not
+# at all: no other name below the same domain can set it.
+_HOST_ONLY = "__Host-"
+
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_OWN_PAGES = frozenset({"same-origin", "none"})
+
+
+class Cookies:
+    """Reads and sets the cookies of one server.
+
+    Args:
+        public_url: How browsers reach the server; None: as each request came.
+    """
+
+    def __init__(self, public_url: str | None) -> None:
+        self._public = None if public_url is None else urlsplit(public_url)
+
+    def is_encrypted(self, request: HTTPConnection) -> bool:
+        """Whether the browser's connection is encrypted: to the server, or to the proxy before it."""
+        return (request.scope["scheme"] if self._public is None else self._public.scheme) == "https"
+
+    def base(self, request: HTTPConnection) -> str:
+        """How the browser reaches the server, without a slash at the end."""
+        return (str(request.base_url) if self._public is None else self._public.geturl()).rstrip("/")
+
+    def path(self, request: HTTPConnection, path: str) -> str:
+        """A path of the server as the browser sees it, below the one that a proxy gives it."""
+        return urlsplit(self.base(request)).path + path
+
+    def login(self, request: HTTPConnection) -> str | None:
+        """What the cookie of a login holds; None: the browser sends none."""
+        return self.get(request, _NAME)
+
+    def get(self, request: HTTPConnection, name: str) -> str | None:
+        """What a cookie holds; None: the browser sends none."""
+        sent = request.headers.get("cookie")
+        if sent is None or name not in sent:
+            return None
+        return cookie_parser(sent).get(self._full(request, name)) or None
+
+    def names(self, request: HTTPConnection, beginning: str) -> list[str]:
+        """The names of the cookies that the browser sends and whose names begin like this."""
+        prefix = self._full(request, "")
+        sent = [name.removeprefix(prefix) for name in request.cookies if name.startswith(prefix)]
+        return [name for name in sent if name.startswith(beginning)]
+
+    def set_login(self, request: HTTPConnection, response: Response, text: str, *, seconds: float) -> None:
+        """Have the browser keep a login."""
+        self.set(request, response, _NAME, text, seconds=seconds)
+
+    def clear_login(self, request: HTTPConnection, response: Response) -> None:
+        """Have the browser forget its login."""
+        self.clear(request, response, _NAME)
+
+    def set(self, request: HTTPConnection, response: Response, name: str, text: str, *, seconds: float) -> None:
+        """Have the browser keep a cookie.
+
+        ``Lax``, because a link from elsewhere is to open as whoever is logged in, and because the issuer sends the
+        browser back by one; with ``Strict`` both would come without the cookie. Requests that change something do not
+        rely on it (`require_own_page`).
+        """
+        response.set_cookie(
+            self._full(request, name),
+            text,
+            max_age=int(seconds),
+            path="/",
+            secure=self.is_encrypted(request),
+            httponly=True,
+            samesite="lax",
+        )
+
+    def clear(self, request: HTTPConnection, response: Response, name: str) -> None:
+        """Have the browser forget a cookie."""
+        self.set(request, response, name, "", seconds=0)
+
+    def require_own_page(self, request: HTTPConnection) -> None:
+        """Refuse a request that could change something, unless the browser says that a page of this server makes it.
+
+        Every browser of today says so with each such request: ``Sec-Fetch-Site`` over encrypted connections and on
+        this machine, ``Origin`` everywhere. Pages cannot set either. What says neither is refused, so nothing depends
+        on a token that pages would have to carry, and nothing on who else has a name below the same domain.
+
+        Raises:
+            PermissionDeniedError: It is not, or the browser does not say so.
+        """
+        if request.scope["method"] in _SAFE_METHODS:
+            return
+        site = request.headers.get("sec-fetch-site")
+        if (site in _OWN_PAGES) if site is not None else self._is_own(request, request.headers.get("origin")):
+            return
+        raise PermissionDeniedError(
+            "A browser's login changes something only for pages of this server, and this request does not say that one "
+            "of them makes it (Sec-Fetch-Site: same-origin, or Origin). Programs present a key."
+        )
+
+    def require_no_other_page(self, request: HTTPConnection) -> None:
+        """Refuse a request that the browser says another site's page makes; one that says nothing is let pass.
+
+        Raises:
+            PermissionDeniedError: It does.
+        """
+        said = "sec-fetch-site" in request.headers or "origin" in request.headers
+        if said:
+            self.require_own_page(request)
+
+    def _is_own(self, request: HTTPConnection, origin: str | None) -> bool:
+        if not origin:
+            return False
+        named = [request.headers.get("host", "").lower()]
+        if self._public is not None:
+            named.append(self._public.netloc.lower())
+        return urlsplit(origin).netloc.lower() in named
+
+    def _full(self, request: HTTPConnection, name: str) -> str:
+        return f"{_HOST_ONLY}{name}" if self.is_encrypted(request) else name
