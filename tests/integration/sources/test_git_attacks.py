@@ -6,7 +6,7 @@ import pytest
 
 from recollect import RAGPipeline
 from recollect.errors import SourceError
-from recollect.sources import git as _git_process
+from recollect.sources import git
 
 from .conftest import Repository
 
@@ -122,10 +122,8 @@ def test_a_server_that_is_gone_closes_nothing(pipeline: RAGPipeline, repository:
 
 
 def test_git_is_told_nothing_of_this_process(monkeypatch, tmp_path):
-    git = _git_process.Git(
-        "x", tmp_path, {"PATH": "/bin", "GIT_DIR": "/etc", "SECRET": "x"}, seconds=5, most_bytes=1_000
-    )
-    environment = git._env(None)
+    program = git.Git("x", tmp_path, {"PATH": "/bin", "GIT_DIR": "/etc", "SECRET": "x"}, seconds=5, most_bytes=1_000)
+    environment = program._env(None)
     assert "SECRET" not in environment and environment["GIT_DIR"] == "."
     assert environment["GIT_CONFIG_NOSYSTEM"] == "1" and environment["GIT_ALLOW_PROTOCOL"] == "none"
 
