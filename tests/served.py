@@ -84,7 +84,7 @@ class Served:
 
 @contextmanager
 def serving(
-    dsn: str, folder, *, worker: bool = True, chat_model=None, pages: bool = False, **settings
+    dsn: str, folder, *, worker: bool = True, chat_model=None, pages: bool = False, port: int = 0, **settings
 ) -> Iterator[Served]:
     config = RAGConfig.load(
         storage={"data_dir": folder / "unused", "dsn": dsn}, embedding={"provider": "hashing"}, **settings
@@ -100,7 +100,7 @@ def serving(
                 install(app)
                 # Once a process, and seconds on a busy machine: no client is to wait so long.
                 make_ready(app)
-            with listening(app) as url:
+            with listening(app, port) as url:
                 yield Served(rag, url)
         finally:
             if working is not None and thread is not None:
