@@ -53,8 +53,7 @@ def two_models(configured):
     """Pumps embedded in 32 dimensions, leave in 96; 64 are configured."""
     for name, documents, dimensions in (("pumps", PUMPS, 32), ("leave", LEAVE, 96)):
         with RAGPipeline(configured(dimensions=dimensions)) as rag:
-            for document in documents:
-                rag.view(collections=name).ingest(document)
+            rag.view(collections=name).ingest(documents)
     with RAGPipeline(configured(dimensions=64)) as rag:
         yield rag
 
@@ -70,9 +69,9 @@ def sources(reply):
     return [passage.source for passage in reply.results]
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
-def test_a_collection_is_searched_with_its_own_model(two_models, mode):
-    for name, question, best in (("pumps", "pump 3 leaked", "pump3.txt"), ("leave", "leave of kind 4", "leave4.txt")):
+def test_a_collection_is_searched_with_its_own_model(two_models):
+    places = (("pumps", "pump 3 leaked", "pump3.txt"), ("leave", "leave of kind 4", "leave4.txt"))
+    for mode, (name, question, best) in product(("hybrid", "dense", "lexical"), places):
         found = two_models.view(collections=name).search(question, RetrievalOptions(mode=mode))
         assert sources(found)[0] == best
 
@@ -93,10 +92,10 @@ def test_a_collection_is_written_with_its_own_model_and_new_ones_with_the_config
     assert sources(two_models.view(collections="pumps").search("pump 9 replaced"))[0] == "pump9.txt"
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
-def test_no_collection_is_left_out_of_a_search_of_several(two_models, mode):
-    options = RetrievalOptions(mode=mode, top_k=20, explain=True)
-    for view in (two_models.view(collections="*"), two_models.view(collections=("pumps", "leave"))):
+def test_no_collection_is_left_out_of_a_search_of_several(two_models):
+    views = (two_models.view(collections="*"), two_models.view(collections=("pumps", "leave")))
+    for mode, view in product(("hybrid", "dense", "lexical"), views):
+        options = RetrievalOptions(mode=mode, top_k=20, explain=True)
         for question, best in (("pump 3 leaked", "pump3.txt"), ("leave of kind 4 days", "leave4.txt")):
             assert sources(view.search(question, options))[0] == best
         everything = sources(view.search("the pump leaked; leave takes days", options))

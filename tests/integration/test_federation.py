@@ -66,23 +66,29 @@ def server(clone, folder, name: str, *, more: str = ""):
         yield served
 
 
-@pytest.fixture
-def north(clone, tmp_path):
-    with server(clone, tmp_path, "north", more="The annual leave of directors is sixty days long.") as served:
+@pytest.fixture(scope="module")
+def north(clone, tmp_path_factory):
+    with server(
+        clone, tmp_path_factory.mktemp("north"), "north", more="The annual leave of directors is sixty days long."
+    ) as served:
         yield served
 
 
-@pytest.fixture
-def south(clone, tmp_path):
-    with server(clone, tmp_path, "south") as served:
+@pytest.fixture(scope="module")
+def south(clone, tmp_path_factory):
+    with server(clone, tmp_path_factory.mktemp("south"), "south") as served:
         yield served
 
 
-@pytest.fixture
-def here(pipeline):
-    pipeline.ingest(Document(content=say("here"), source="leave.md"))
-    pipeline.ingest(Document(content="Salaries are paid on the 25th.", source="pay.md"))
-    return pipeline
+@pytest.fixture(scope="module")
+def here(clone, tmp_path_factory):
+    storage = {"data_dir": tmp_path_factory.mktemp("here") / "unused"}
+    with clone() as dsn:
+        config = RAGConfig.load(storage={**storage, "dsn": dsn}, embedding={"provider": "hashing"})
+        with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
+            rag.ingest(Document(content=say("here"), source="leave.md"))
+            rag.ingest(Document(content="Salaries are paid on the 25th.", source="pay.md"))
+            yield rag
 
 
 def remote(served, name: str) -> Remote:
@@ -393,10 +399,10 @@ def test_relevance_says_where_a_passage_stands(here, relevance, place):
     assert reply.results[place].server == "board"
 
 
-def test_equal_passages_are_shown_once(here, pipeline):
+def test_equal_passages_are_shown_once(here):
     class Copy:
         def retrieve(self, query, options):
-            return pipeline.retrieve(query, options)
+            return here.retrieve(query, options)
 
     view = here.view(remotes=[Remote("copy", Copy())])
     assert [one.server for one in view.search(QUESTION).results] == [None, None]
@@ -443,20 +449,22 @@ def test_what_is_no_remote_is_refused(here, remotes, message):
 # At the doors, as configured
 
 
-@pytest.fixture
-def configured(dsn, tmp_path, north, monkeypatch):
+@pytest.fixture(scope="module")
+def configured(clone, tmp_path_factory, north):
     """A pipeline whose settings name a server that reads with a key."""
     key = north.rag.keys.create("reader", principal=Principal(user_id="r", roles=("hr",)), scopes=("read",)).secret
-    monkeypatch.setenv("NORTH_KEY", key)
-    path = tmp_path / "recollect.toml"
+    folder = tmp_path_factory.mktemp("configured")
+    path = folder / "recollect.toml"
     path.write_text(
         f'[[rag.remotes]]\nname = "north"\nurl = "{north.url}"\nkey = "env:NORTH_KEY"\ntimeout_seconds = 30\n'
     )
-    storage = {"data_dir": tmp_path / "unused", "dsn": dsn}
-    config = RAGConfig.load(path, storage=storage, embedding={"provider": "hashing"})
-    with RAGPipeline(config, embedder=HashingEmbedder(), remotes=[Remote("board", Board())]) as rag:
-        rag.ingest(Document(content=say("here"), source="leave.md"))
-        yield rag
+    with pytest.MonkeyPatch.context() as patched, clone() as dsn:
+        patched.setenv("NORTH_KEY", key)
+        storage = {"data_dir": folder / "unused", "dsn": dsn}
+        config = RAGConfig.load(path, storage=storage, embedding={"provider": "hashing"})
+        with RAGPipeline(config, embedder=HashingEmbedder(), remotes=[Remote("board", Board())]) as rag:
+            rag.ingest(Document(content=say("here"), source="leave.md"))
+            yield rag
 
 
 def servers(results) -> set[str | None]:

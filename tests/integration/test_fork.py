@@ -29,8 +29,7 @@ CHILDREN = 3
 
 @pytest.fixture
 def filled(pipeline: RAGPipeline) -> RAGPipeline:
-    for number in range(8):
-        pipeline.ingest(Document(content=f"The zebrafish number {number} swims.", source=f"{number}.txt"))
+    pipeline.ingest(Document(content=f"The zebrafish number {n} swims.", source=f"{n}.txt") for n in range(8))
     return pipeline
 
 

@@ -473,7 +473,7 @@ def test_a_slow_page_holds_up_no_other(rag):
         assert stored.wait(30)
         return Page("<h1>Slow</h1><p>It took its time.</p>")
 
-    pages = {f"/{n}": Page(f"<title>Page {n}</title><h1>Page {n}</h1><p>River {n} is long.</p>") for n in range(40)}
+    pages = {f"/{n}": Page(f"<title>Page {n}</title><h1>Page {n}</h1><p>River {n} is long.</p>") for n in range(20)}
     with web_site({"/slow": slow, **pages}) as site:
         jobs = [rag.ingest_url(site.url(path), wait=False) for path in ("/slow", *pages)]
         worker = worker_of(rag, ends="empty")

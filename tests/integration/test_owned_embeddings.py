@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, RAGPipeline
 from recollect.errors import QuotaExceededError
 from recollect.model import Scope
@@ -98,7 +99,7 @@ ACTIONS = st.tuples(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8 * EFFORT, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ACTIONS, max_size=8))
 def test_no_embedding_is_ever_without_a_chunk(pipeline: RAGPipeline, actions):
     for action, collection, number in actions:

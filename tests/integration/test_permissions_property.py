@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError
@@ -185,7 +186,7 @@ class World:
 
 @pytest.mark.slow
 @given(data=st.data())
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nobody_finds_less_or_more_than_he_may_read(rag: RAGPipeline, data: st.DataObject):
     world = World(rag)
     for number in range(data.draw(st.integers(2, 5), label="documents")):

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
+from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.chunking.registry import make_chunker
 from recollect.embedding.hashing import HashingEmbedder
@@ -243,6 +244,6 @@ def test_whatever_happens_during_changes_of_the_model_searches_are_right(rag: RA
     run_state_machine_as_test(
         lambda: Changes(rag),
         settings=settings(
-            max_examples=8, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=5 * EFFORT, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

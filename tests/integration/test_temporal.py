@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, RAGPipeline, RetrievalOptions, TemporalRAG
 from recollect.errors import UsageError
 from recollect.model import Scope
@@ -94,7 +95,7 @@ WRITES = st.tuples(st.just("write"), SOURCES, YEARS | st.none(), st.integers(0, 
 OTHERS = st.tuples(st.sampled_from(["close", "expire", "clean"]), SOURCES)
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     changes=st.lists(WRITES | OTHERS, min_size=1, max_size=10),
     first=YEARS | st.none(),

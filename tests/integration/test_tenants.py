@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, MultiTenantRAG, Principal, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import (
@@ -182,7 +183,7 @@ def test_deleting_makes_room_and_a_replaced_document_counts_once(pipeline: RAGPi
     assert [one.source for one in pipeline.view(tenant=tenant).documents.list()] == ["two.txt"]
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5 * EFFORT, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     limit=st.integers(0, 12),
     batches=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=2, max_size=6),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, RAGPipeline, RetrievalOptions
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.why_not import WhyNot, WhyNotStage
@@ -74,7 +75,7 @@ _ADVICE = re.compile(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     query=st.sampled_from(["turbine number 3", "faults reported to station 5", "annual leave", "nothing of the kind"]),
     document=st.sampled_from(["turbine-3.txt", "cable-7.txt", "hr/leave.txt", "archive/leave.txt"]),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect.model import Scope
 from recollect.store.audit import PARTITIONS_AHEAD, record
 from recollect.store.store import Store
@@ -82,7 +83,7 @@ def test_partitions_past_their_retention_are_dropped_whole(store: Store):
     assert run(store, "SELECT count(*) FROM audit") == [(2,)]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=7 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(st.sampled_from(UNITS), st.lists(st.integers(-200, 60), max_size=3)),

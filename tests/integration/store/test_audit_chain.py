@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, RAGPipeline
 from recollect.errors import StoreError
 from recollect.model import Scope
@@ -133,7 +134,7 @@ def test_a_chain_is_its_tenants_own(pipeline: RAGPipeline):
     assert f"tenant {tenant}" in finding.problem and "number 2" in finding.problem
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12 * EFFORT, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.dictionaries(

@@ -20,6 +20,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from conftest import value
+from hostile import EFFORT
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import (
@@ -420,7 +421,7 @@ def test_a_cut_off_backup_changes_nothing(saved, database, tmp_path):
 def test_a_changed_byte_anywhere_changes_nothing(saved, database, tmp_path):
     content = saved.read_bytes()
     bad = tmp_path / "bad.backup"
-    for place in range(10, len(content), max(1, len(content) // 12)):
+    for place in range(10, len(content), max(1, len(content) // (6 * EFFORT))):
         changed_bytes = bytearray(content)
         changed_bytes[place] ^= 0xFF
         bad.write_bytes(changed_bytes)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import EFFORT
 from recollect import Document, RetrievalOptions
 from recollect.errors import UsageError
 from recollect.model import Scope
@@ -196,7 +197,7 @@ def shelf(pipeline):
     return run
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150 * EFFORT, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=FILTERS)
 def test_sql_selects_what_python_selects(shelf, wanted):
     expected = {document.source for document in DOCUMENTS if selects(document, parse_filter(wanted))}

@@ -80,13 +80,17 @@ def test_a_file_system_without_locks(data_dir, monkeypatch):
 
 
 @AS_ROOT
-@pytest.mark.parametrize("name", ["PG_VERSION", "base", "global/pg_control", "postgresql.conf"])
-def test_a_wrong_owner_below_the_cluster_is_named(data_dir, name):
-    os.chown(data_dir / "pg" / name, 0, 0)
-    (data_dir / "pg" / name).chmod(0o700)
-    text = refusal(data_dir)
-    assert f"pg/{name}'" in text
-    assert "chown -R" in text
+def test_a_wrong_owner_below_the_cluster_is_named(data_dir):
+    for name in ("PG_VERSION", "base", "global/pg_control", "postgresql.conf"):
+        path = data_dir / "pg" / name
+        before = path.stat()
+        os.chown(path, 0, 0)
+        path.chmod(0o700)
+        text = refusal(data_dir)
+        assert f"pg/{name}'" in text
+        assert "chown -R" in text
+        os.chown(path, before.st_uid, before.st_gid)
+        path.chmod(stat.S_IMODE(before.st_mode))
 
 
 @AS_ROOT
@@ -126,12 +130,12 @@ def test_an_interrupted_creation_leaves_nothing_half(tmp_path):
     assert not (tmp_path / ".pg-init-left").exists()
 
 
-@pytest.mark.parametrize("note", ["", "garbage\n", "-5\n", "99999999999\n", "4194305\n"])
-def test_a_process_note_that_names_no_process_is_overcome(data_dir, note):
-    (data_dir / "pg" / "postmaster.pid").write_text(note, encoding="ascii")
-    with EmbeddedServer(data_dir) as dsn:
-        assert value(dsn, "SELECT 1") == 1
-    assert postmaster(data_dir) is None
+def test_a_process_note_that_names_no_process_is_overcome(data_dir):
+    for note in ("", "garbage\n", "-5\n", "99999999999\n", "4194305\n"):
+        (data_dir / "pg" / "postmaster.pid").write_text(note, encoding="ascii")
+        with EmbeddedServer(data_dir) as dsn:
+            assert value(dsn, "SELECT 1") == 1, note
+        assert postmaster(data_dir) is None
 
 
 def test_a_process_note_whose_number_is_another_process_now_is_overcome(data_dir):

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shelf import Shelf, second_tenant
 
+from hostile import EFFORT
 from recollect.model import Scope
 from recollect.model.filter import describe, parse_filter
 from recollect.store.filters import DocumentFilter, failed_conditions, matching_versions, removed_by_condition
@@ -94,7 +95,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
 @given(stored=JSON, asked=JSON)
 def test_equal_means_what_it_means_in_python(store: Store, stored: Any, asked: Any):
     def same(a: Any, b: Any) -> bool:

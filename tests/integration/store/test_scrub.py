@@ -77,8 +77,7 @@ def test_what_was_erased_is_in_no_file_after_a_scrub(own: RAGPipeline, data_dir_
     # Neither of these takes a byte away.
     assert {one for held in on_disk(data_dir_of_its_own, PLANTED).values() for one in held} >= set(PLANTED[:6])
     receipt = own.documents.erase(sources[1:], scrub=True)
-    assert on_disk(data_dir_of_its_own, PLANTED) == {}
-    assert KEPT in str(on_disk(data_dir_of_its_own, [KEPT]))
+    assert {one for held in on_disk(data_dir_of_its_own, [*PLANTED, KEPT]).values() for one in held} == {KEPT}
     done = receipt.scrub
     assert receipt.complete and done is not None and done.proven and done.found == {} and done.kept == ()
     assert done.strings >= 10 and done.log_segments >= 1 and done.files > 500 and done.relations > 100
@@ -128,7 +127,7 @@ def test_whoever_holds_a_table_is_named_and_two_do_not_scrub_at_once(
 ):
     with psycopg.connect(dsn) as holder:
         holder.execute("LOCK TABLE recollect.documents IN ACCESS SHARE MODE")
-        monkeypatch.setattr(scrub, "_LOCK_SECONDS", 1)
+        monkeypatch.setattr(scrub, "_LOCK_SECONDS", 0.05)
         with pytest.raises(StoreUnavailableError, match="the table documents"):
             pipeline.maintenance.scrub()
     with psycopg.connect(dsn) as other:
@@ -151,7 +150,7 @@ def test_an_erasure_stands_where_its_scrub_could_not_be_done(
     pipeline: RAGPipeline, dsn: str, monkeypatch: pytest.MonkeyPatch
 ):
     pipeline.ingest(Document(content="The merger closes on the ninth of October.", source="secret"))
-    monkeypatch.setattr(scrub, "_LOCK_SECONDS", 1)
+    monkeypatch.setattr(scrub, "_LOCK_SECONDS", 0.05)
     with psycopg.connect(dsn) as holder:
         holder.execute("LOCK TABLE recollect.facts IN ACCESS SHARE MODE")
         with pytest.raises(StoreUnavailableError, match="recollect db scrub"):

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shelf import EMBEDDER, Shelf, second_tenant
 
+from hostile import EFFORT
 from recollect.errors import ModelChangedError, StoreError
 from recollect.model import Scope
 from recollect.retrieval import lexical, sql_candidates
@@ -96,7 +97,7 @@ def test_equal_chunks_come_in_a_fixed_order(shelf: Shelf):
     assert [chunk_id for chunk_id, _ in found] == sorted(shelf.vectors())[:10]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 10**6),
     later=st.integers(1, 60),
