@@ -310,7 +310,7 @@ def test_a_client_that_gives_up_stops_the_work(rag: RAGPipeline, era: str, monke
     assert len(ended) == 1 and threads_left() == []
 
 
-def test_two_hundred_calls_at_once_are_answered_by_a_few_threads(rag: RAGPipeline):
+def test_many_calls_at_once_are_answered_by_a_few_threads(rag: RAGPipeline):
     seen: set[int] = set()
 
     async def main(client: Client) -> list[Any]:
@@ -319,10 +319,10 @@ def test_two_hundred_calls_at_once_are_answered_by_a_few_threads(rag: RAGPipelin
             seen.add(len(threads_left()))
             return result
 
-        return await asyncio.gather(*(one(number) for number in range(200)))
+        return await asyncio.gather(*(one(number) for number in range(60)))
 
     results = talk(rag, main, "legacy", threads=3)
-    assert not any(one.is_error for one in results) and len(results) == 200
+    assert not any(one.is_error for one in results) and len(results) == 60
     assert max(seen) <= 3
 
 

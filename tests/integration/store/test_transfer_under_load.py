@@ -23,12 +23,14 @@ from recollect.store.migrate import code_schema_version, migrate, replace_schema
 from recollect.store.restore import restore
 
 STRANGER = Principal(user_id="sam")
-COUNT = 80  # documents: two batches
+COUNT = 20  # documents: three batches of the processes below
 ROWS = Path(__file__).resolve().parents[2] / "data/rows_0001.sql"
 OPEN = """
 import sys
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
+from recollect.ingest import flow
+flow.BATCH_DOCUMENTS = 8
 config = RAGConfig.load(storage={"data_dir": "unused", "dsn": sys.argv[1]}, embedding={"provider": "hashing"})
 rag = RAGPipeline(config, embedder=HashingEmbedder()).view(collections=sys.argv[2])
 """
