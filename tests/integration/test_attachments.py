@@ -162,10 +162,12 @@ def test_time_to_live_is_the_messages(pipeline: RAGPipeline):
 
 
 def zipped(size: int) -> bytes:
+    """A Word file whose text unpacks to so many bytes, as it says itself."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("[Content_Types].xml", "<Types/>")
-        archive.writestr("word/document.xml", b" " * size)
+        archive.writestr("word/document.xml", b" ")
+        archive.getinfo("word/document.xml").file_size = size
     return packed.getvalue()
 
 
@@ -184,6 +186,7 @@ def test_hostile_attachments_cost_themselves_alone(pipeline: RAGPipeline, folder
     assert len(kept) == 1 + 98  # of a hundred, two are damaged
     note = pipeline.documents.get("mail.eml").metadata["attachments_left_out"]
     assert "bomb.docx" in note
+    assert "unpacks to more than 1024 MiB" in note
     assert "broken.pdf" in note
     assert "empty.txt is empty" in note
 

@@ -86,7 +86,7 @@ def test_a_build_has_room_for_its_graph_and_gives_it_back(store: Store, shelf: S
 
 
 def test_the_index_is_used_sorted_and_finds_what_comparing_all_finds(store: Store, shelf: Shelf, dsn: str):
-    shelf.fill(lines(4000), per_document=1000)
+    shelf.fill(lines(2500), per_document=500)
     with store.database.autocommit() as connection:
         connection.execute("ANALYZE chunk_vectors")
     store.dense_indexer.build(shelf.scope, "shelf")

@@ -202,7 +202,7 @@ def test_upgrades_that_are_killed_are_completed(clone: Callable[..., AbstractCon
             connection.execute("RESET search_path")
             reached = [1]
             # Whoever holds a lock on the migrations' table has an upgrade wait in the middle, where it is killed.
-            for _ in range(3):
+            for _ in range(1 + EFFORT):
                 with psycopg.connect(dsn) as holder, running(f"print(flush=True); {MIGRATE}", dsn):
                     holder.execute("LOCK TABLE recollect.schema_routines")
                 reached.append(connection.execute("SELECT max(version) FROM recollect.schema_migrations").fetchone()[0])
