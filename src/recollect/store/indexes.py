@@ -23,6 +23,10 @@ _SPACES = queries("spaces")
 #: Of a space's vectors as they are at present.
 NAME = "chunk_vectors_hnsw_%d"
 
+#: Locked beside the number of a space, by which `db verify` knows what is being built: two statements that build or
+#: drop indexes of one table wait for its lock and for each other's sessions, until PostgreSQL calls it a deadlock.
+_ALL = 0
+
 _POLL_SECONDS = 0.2
 
 
@@ -80,21 +84,23 @@ def settings_of(connection: Connection, settings: Mapping[str, str]) -> Iterator
 
 @contextmanager
 def one_at_a_time(connection: Connection, number: int) -> Iterator[None]:
-    """Whoever builds or drops indexes of a space, or a collection's of the past, does so alone."""
-    # Asked for again and again: a session that waited inside a statement would hold a snapshot, and the build, which
-    # waits for every older snapshot to go, would wait for the one that waits for it.
+    """Build or drop indexes of a space, or a collection's of the past, while nobody else builds or drops any."""
     held: LiteralString = "pg_try_advisory_lock" if _outside(connection) else "pg_try_advisory_xact_lock"
     waiting = False
-    while not holds(connection, f"SELECT {held}(hashtext('recollect.dense_index'), %s)", number):
-        if not waiting:
-            logger.warning("Waiting for another process, which is building or removing this vector index.")
-        waiting = True
-        time.sleep(_POLL_SECONDS)
+    for one in (number, _ALL):
+        # Asked for again and again: a session that waited inside a statement would hold a snapshot, and the build,
+        # which waits for every older snapshot to go, would wait for the one that waits for it.
+        while not holds(connection, f"SELECT {held}(hashtext('recollect.dense_index'), %s)", one):
+            if not waiting:
+                logger.warning("Waiting for another process, which is building or removing a vector index.")
+            waiting = True
+            time.sleep(_POLL_SECONDS)
     try:
         yield
     finally:
         if not connection.closed and _outside(connection):
-            connection.execute("SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", (number,))
+            for one in (_ALL, number):
+                connection.execute("SELECT pg_advisory_unlock(hashtext('recollect.dense_index'), %s)", (one,))
 
 
 def drop_concurrently(connection: Connection, name: str) -> None:
