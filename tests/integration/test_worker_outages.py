@@ -23,8 +23,6 @@ from recollect.pipeline.job_waiting import runner_of
 def rag(dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
     config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
     with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
-        # Who waits for a connection gives up after half a minute, and the log tells of an outage then at the latest.
-        opened.standpoint.store.database._wait_seconds = 3
         yield opened
 
 
