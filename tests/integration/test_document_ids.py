@@ -42,6 +42,9 @@ def test_documents_of_one_source_stand_beside_each_other(chat: RAGPipeline):
     only = chat.ingest(Document(content="Words.", id="note"))
     assert chat.documents.get("note").source == "note"
     assert chat.ingest(Document(content="Other words.", id="note")).document_id == only.document_id
+    # Taken for none, the second of two such turns would replace the first.
+    with pytest.raises(UsageError, match="id is empty"):
+        chat.ingest(Document(content="Words.", source="chat", id=""))
 
 
 def test_an_id_is_the_document_whatever_its_source(chat: RAGPipeline):

@@ -380,7 +380,7 @@ def completed(document: Document) -> Document:
         document,
         content=storable(document.content),
         source=storable(source),
-        id=storable(document.id or None),
+        id=storable(document.id),
         title=storable(title),
         metadata=storable(dict(document.metadata)),
         tags=tuple(storable(tag) for tag in document.tags),
@@ -417,14 +417,16 @@ def require_storable(document: Document) -> None:
     """Refuse a document that the store could not take.
 
     Raises:
-        UsageError: Its metadata is not JSON, a name is too long for an index, a value is of the wrong type, its
-            event ends before it begins, its ``ttl`` is no length of time, or its permissions are none.
+        UsageError: Its metadata is not JSON, a name is too long for an index, its id is empty, a value is of the
+            wrong type, its event ends before it begins, its ``ttl`` is no length of time, or its permissions are none.
     """
     if not isinstance(document.content, str):
         raise UsageError(f"A document's content is a string, not {type(document.content).__name__}: decode it first.")
     tags: object = document.tags
     if isinstance(tags, str) or not all(isinstance(tag, str) for tag in document.tags):
         raise UsageError(f"A document's tags are a tuple of strings, not {tags!r}.")
+    if document.id == "":
+        raise UsageError("The document's id is empty: leave it out, or give an id that no other document has.")
     for name, value in (
         ("source", document.source),
         ("id", document.id),
@@ -481,6 +483,9 @@ def average_length(batch: Sequence[CutDocument]) -> float:
     return sum(lengths) / len(lengths) if lengths else 1.0
 
 
+# What is attached to a message, as documents that are stored with it.
+
+
 # As a principal's names are: what is longer than an index takes is refused.
 _LONGEST_SOURCE_BYTES = 2_000
 _INHERITED = ("thread", "message_id")
@@ -522,6 +527,9 @@ def _below(above: str, name: str) -> str:
     if len(source.encode("utf-8", "surrogatepass")) <= _LONGEST_SOURCE_BYTES:
         return source
     return f"{above}/{name.partition('-')[0]}"
+
+
+# Documents whose pictures are described are cut so that no chunk holds words of the author and words of a model.
 
 
 def chunks_of(chunker: ChunkingStrategy, document: Document) -> Sequence[Chunk]:
