@@ -33,7 +33,9 @@ def test_it_gives_what_the_other_gives(served, client, tmp_path):
             number = (await asking.view(collections="it").documents.get("sent.txt")).document_id
             assert b"".join([piece async for piece in asking.contents.download(number)]) == b"Sent and awaited."
             # What was shown is written to the audit a moment later: more may come between the two.
+            served.rag.standpoint.assembly.access_log.flush()
             audit = [line async for line in asking.audit.export()]
+            assert audit
             assert list(client.audit.export())[: len(audit)] == audit
             jobs = await asking.jobs.list(limit=1)
             assert [job.status async for job in asking.jobs.events(jobs[0].job_id)] == ["succeeded"]
