@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recollect.server import running
+from recollect.server import connection as limits
 from served import listening
 
 HEAD = b"POST /%s HTTP/1.1\r\nHost: localhost\r\n"
@@ -44,7 +44,7 @@ class Application:
 @pytest.fixture
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     for name in ("HEAD_SECONDS", "STALLED_SECONDS", "LOOK_SECONDS"):
-        monkeypatch.setattr(running, name, 0.05)
+        monkeypatch.setattr(limits, name, 0.05)
     with listening(Application()) as url:
         yield url
 
@@ -99,16 +99,16 @@ def test_a_reply_that_nobody_reads_ends(url):
 
 
 def test_a_body_in_crumbs_is_refused_and_one_in_pieces_is_not(url):
-    crumbs = b"1\r\na\r\n" * (running.MOST_SHORT_CHUNKS + 1)
+    crumbs = b"1\r\na\r\n" * (limits.MOST_SHORT_CHUNKS + 1)
     assert all_of(connected(url, CHUNKED % b"" + crumbs)).startswith(b"HTTP/1.1 400")
     whole = b"64\r\n" + b"a" * 100 + b"\r\n"
-    sent = CHUNKED % b"" + whole * (running.MOST_SHORT_CHUNKS + 1) + b"0\r\n\r\n"
-    assert b"%d read" % (100 * (running.MOST_SHORT_CHUNKS + 1)) in all_of(connected(url, sent))
+    sent = CHUNKED % b"" + whole * (limits.MOST_SHORT_CHUNKS + 1) + b"0\r\n\r\n"
+    assert b"%d read" % (100 * (limits.MOST_SHORT_CHUNKS + 1)) in all_of(connected(url, sent))
 
 
 def test_of_too_many_connections_without_a_request_the_oldest_goes(url, monkeypatch):
-    monkeypatch.setattr(running, "HEAD_SECONDS", 3_600)
-    monkeypatch.setattr(running, "MOST_WITHOUT_REQUEST", 3)
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 3_600)
+    monkeypatch.setattr(limits, "MOST_WITHOUT_REQUEST", 3)
     first, *others = (connected(url, b"") for _ in range(4))
     assert all_of(first) == b""
     for one in others:

@@ -11,7 +11,8 @@ from fastapi.testclient import TestClient
 
 from recollect import RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.server.app import MOST_VALUES, create_app
+from recollect.server.app import create_app
+from recollect.server.body_limit import MOST_VALUES
 
 JSON = {"content-type": "application/json"}
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import json
 import os
-import posixpath
 import time
-import zipfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote
-from xml.etree import ElementTree as ET
 
+from recollect.documents._data import parse_json, parse_table
+from recollect.documents._epub import parse_epub
 from recollect.documents._html import parse_html
 from recollect.documents._mail import parse_mail
 from recollect.documents._markup import (
@@ -32,9 +26,8 @@ from recollect.documents._markup import (
 )
 from recollect.documents._naming import choose_title
 from recollect.documents._office import parse_office
-from recollect.documents._parsed import Fact, Parsed, TextBuilder, one_line, table_lines
+from recollect.documents._parsed import Fact, Parsed, one_line
 from recollect.documents._text import NotTextError, clean, decode
-from recollect.documents._times import parse_time
 from recollect.documents._titles import title_headings
 from recollect.documents.feeds import parse_feed
 from recollect.documents.formats import (
@@ -451,143 +444,7 @@ def _parse_text(text: str, file_format: Format) -> Parsed:
             return Parsed(content=text)
 
 
-_CONTAINER = "META-INF/container.xml"
-_DC = "{http://purl.org/dc/elements/1.1/}"
-
-
-def parse_epub(data: bytes) -> Parsed:
-    """A book's chapters with their headings.
-
-    Raises:
-        UnreadableError: Its table of parts is damaged.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = set(archive.namelist())
-            package_path = _package_path(archive)
-            package = ET.fromstring(archive.read(package_path))
-            builder = TextBuilder()
-            # The standard has a spine name each part once; read again for each time, a few bytes would be a library.
-            for path in dict.fromkeys(_spine(package, posixpath.dirname(package_path))):
-                if path in names:
-                    builder.extend(parse_html(archive.read(path)))
-    except Exception as error:  # zlib.error, struct.error, expat's and whatever else a hostile archive provokes
-        raise UnreadableError("is damaged: the chapters of the book cannot be read") from error
-    content, headings = builder.result()
-    author = _dublin_core(package, "creator")
-    return Parsed(
-        content=content,
-        headings=headings,
-        title=_dublin_core(package, "title"),
-        event_time=parse_time(_dublin_core(package, "date")),
-        metadata={"author": author} if author else {},
-    )
-
-
-def _package_path(archive: zipfile.ZipFile) -> str:
-    container = ET.fromstring(archive.read(_CONTAINER))
-    for element in container.iter():
-        if element.tag.endswith("}rootfile") and element.get("full-path"):
-            return element.attrib["full-path"]
-    raise UnreadableError("names no package")
-
-
-def _spine(package: ET.Element, folder: str) -> list[str]:
-    parts = {
-        item.get("id"): item.get("href", "")
-        for item in package.iter()
-        if item.tag.endswith("}item") and "nav" not in item.get("properties", "").split()
-    }
-    order = [item.get("idref") for item in package.iter() if item.tag.endswith("}itemref")]
-    return [posixpath.normpath(posixpath.join(folder, unquote(parts[part]))) for part in order if part in parts]
-
-
-def _dublin_core(package: ET.Element, name: str) -> str | None:
-    element = package.find(f".//{_DC}{name}")
-    return one_line(element.text or "")[:500] or None if element is not None else None
-
-
-_DELIMITERS = ",;\t|"
-_MAX_DEPTH = 60
-
-
-def parse_table(data: bytes, *, tabs: bool) -> Parsed:
-    """A table with one line a row, each cell named by its column (see `table_lines`).
-
-    Args:
-        data: The file.
-        tabs: Whether its name says that tabs separate; otherwise the separator is the one that splits the first
-            lines most evenly.
-    """
-    text = decode(data)
-    delimiter = "\t" if tabs else _delimiter(text)
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    except csv.Error:
-        # A field beyond the csv module's limit, usually an unpaired quotation mark: the lines themselves will do.
-        rows = [line.split(delimiter) for line in text.split("\n")]
-    lines = table_lines(rows)
-    facts = {"rows": len(lines), "columns": max(map(len, rows), default=0)}
-    return Parsed(content="\n".join(lines), metadata=facts)
-
-
-def _delimiter(text: str) -> str:
-    sample = [line for line in text[:20_000].split("\n")[:30] if line.strip()]
-
-    def evenness(delimiter: str) -> tuple[int, int]:
-        widths = Counter(line.count(delimiter) for line in sample)
-        widths.pop(0, None)
-        width, lines = max(widths.items(), key=lambda pair: (pair[1], pair[0]), default=(0, 0))
-        return lines, width
-
-    return max(_DELIMITERS, key=evenness)
-
-
-def parse_json(data: bytes) -> Parsed:
-    """A JSON value as an indented outline, ``key: value`` a line, without braces, quotes and escapes.
-
-    What is no valid JSON (comments, several values, too deep) is read as it stands.
-    """
-    text = decode(data)
-    try:
-        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
-    except (ValueError, RecursionError):
-        return Parsed(content=text)
-    try:
-        content = clean("\n".join(_outline(value, 0)))
-    except RecursionError:
-        content = text
-    return Parsed(content=content)
-
-
-def _outline(value: object, depth: int) -> Iterator[str]:
-    indent = "  " * depth
-    if depth > _MAX_DEPTH:
-        raise RecursionError
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _entry(f"{indent}{key}:", item, depth)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _entry(f"{indent}-", item, depth)
-    else:
-        yield indent + _scalar(value)
-
-
-def _entry(label: str, item: object, depth: int) -> Iterator[str]:
-    if isinstance(item, dict | list) and item:
-        yield label
-        yield from _outline(item, depth + 1)
-    else:
-        yield f"{label} {_scalar(item)}".rstrip()
-
-
-def _scalar(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if isinstance(value, dict | list) else str(value)
+# What is attached to a message, read as documents of its own.
 
 
 #: The most files that are read of one message, with those of the messages attached to it.

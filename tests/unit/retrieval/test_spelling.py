@@ -7,7 +7,8 @@ import unicodedata
 import pytest
 
 from recollect.languages.digits import plain_digits
-from recollect.retrieval.analysis import Analyzer, in_one_script
+from recollect.retrieval._spelling import in_one_script
+from recollect.retrieval.analysis import Analyzer
 
 SPELLINGS = [
     ("ar", "المدرسة", "المدرسه"),
