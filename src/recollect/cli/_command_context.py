@@ -317,6 +317,9 @@ def argument_text(text: str) -> str:
     return os.fsencode(text).decode("utf-8", "replace")
 
 
+# Which server a command asks, and what the caller is known by there.
+
+
 #: Where the server is that commands ask, and what they are known by there.
 SERVER_VARIABLE = "RECOLLECT_SERVER"
 KEY_VARIABLE = "RECOLLECT_API_KEY"

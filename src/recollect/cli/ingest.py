@@ -372,6 +372,9 @@ def _skips(report: IngestReport) -> str:
     return ", ".join(f"{count:,} {_SKIP_REASONS.get(reason, reason.replace('_', ' '))}" for reason, count in reasons)
 
 
+# Pages of the web for ``recollect ingest``: its options for them, and what it does with them.
+
+
 _PANEL = "Web pages"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 

@@ -223,6 +223,9 @@ def _explained(explain: SearchExplain) -> str:
     )
 
 
+# ``recollect query --context``: what a language model would be shown, for other programs to show it.
+
+
 _PANEL = "Context"
 
 

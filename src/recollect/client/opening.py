@@ -85,6 +85,9 @@ def _names(collections: Sequence[str] | str | None) -> tuple[str, ...] | None:
     return names
 
 
+# Where a server is, and whether a key may be sent there.
+
+
 def checked_address(url: str, *, key: str | None, allow_insecure: bool) -> str:
     """The address without what is not needed of it.
 

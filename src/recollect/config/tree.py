@@ -21,6 +21,8 @@ from recollect.config.sources import SourcesConfig
 from recollect.config.storage import ChunkingConfig, IngestConfig, StorageConfig, TemporalConfig
 from recollect.errors import ConfigurationError
 
+# Settings of what is read of documents beside their text.
+
 
 class DocumentsConfig(Section):
     """``[rag.documents]``: pictures in documents, and pages that are pictures."""

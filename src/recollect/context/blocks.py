@@ -107,6 +107,9 @@ def _one_line(text: str) -> str:
     return line if len(line) <= _MAX_FIELD_CHARS else line[: _MAX_FIELD_CHARS - 1] + "…"
 
 
+# Makes harmless what a text could hold to pass for the structure of a prompt. Pure.
+
+
 # Characters that show nothing: they do not hide an imitation, and separate nothing.
 _HIDDEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"

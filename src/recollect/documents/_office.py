@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from recollect.model import Heading
 
 
+# What kreuzberg leaves out of slides, put in place before the file is read.
+#
+# Those are notes of speakers, charts (as tables), and the texts of cells that reach over several rows.
+
+
 _SLIDE = re.compile(r"ppt/slides/([^/]+)\.xml")
 _A = "http://schemas.openxmlformats.org/drawingml/2006/main"
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"

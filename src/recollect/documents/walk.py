@@ -16,6 +16,9 @@ from recollect.documents.opening import open_file, open_folder
 from recollect.errors import NotFoundError
 from recollect.model.globs import reached
 
+# ``.recollectignore``: which files of a folder its owner wants left out.
+
+
 IGNORE_FILE = ".recollectignore"
 # A list of patterns, not a document: what is longer was not meant as one.
 _MAX_BYTES = 64 * 1024

@@ -297,6 +297,9 @@ def _publish(source: Path, target: Path) -> None:
     shutil.move(source, target)
 
 
+# A model's table of words in 4 or 8 bits a weight: with 250,000 words it is most of the model.
+
+
 #: Tables of at least so many words are stored in 4 or 8 bits.
 LARGE_VOCABULARY = 100_000
 # Weights that share a scale where they were published in 4 bits, and what half precision may round off them.

@@ -12,6 +12,9 @@ import numpy.typing as npt
 from recollect.errors import UsageError
 from recollect.evaluation.outcomes import Outcome, means, times
 
+# Whether a difference between two systems is more than chance. Pure: paired figures in, a verdict out.
+
+
 Values = npt.NDArray[np.float64]
 
 #: Fewer differing queries than this are tried in every combination of signs.

@@ -198,6 +198,11 @@ def _case(result: CaseResult) -> str:
     )
 
 
+# Small charts as inline SVG, without any library. Pure: figures in, markup out.
+#
+# Colours are left to the page: series ``n`` has the class ``s<n>``, which the page colours for light and for dark.
+
+
 #: How many series a page has colours for; further ones begin anew.
 COLOURS = 6
 

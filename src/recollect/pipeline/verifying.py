@@ -258,6 +258,9 @@ class Verifier:
             self._on_progress(VerifyProgress(stage, done, total))
 
 
+# One collection checked against itself, and mended: what is stored of it made anew, as an ingest makes it.
+
+
 # As long as an ingest is under way, this share of the chunks is not counted yet, and the index comes after the count.
 _UNCOUNTED_SHARE = 0.01
 _LOOK_AGAIN_SECONDS = 0.2

@@ -375,6 +375,9 @@ def _secrets(session: Session | None) -> list[str]:
     return [secret for secret in (frozen.secret_key, frozen.token, frozen.access_key) if secret]
 
 
+# What can only be waited for in a thread, as an asynchronous iterator.
+
+
 T = TypeVar("T")
 
 

@@ -257,6 +257,9 @@ def _within(seconds: float, request: Callable[[], T]) -> T:
     return replies.pop()
 
 
+# A circuit breaker: a provider that keeps failing is left alone for a while.
+
+
 class CircuitBreaker:
     """Counts failures in a row; after too many, calls are refused until a pause is over, then one may try.
 

@@ -227,6 +227,9 @@ def _repeated(hashes: Hashes, owners: Ints, count: int) -> Ints:
     return np.bincount(owners[repeated[places] == hashes], minlength=count)
 
 
+# Texts as arrays of word hashes: what their likeness is measured on. Pure, and the same in every process.
+
+
 #: Words of a shingle (Broder 1997).
 SHINGLE_WORDS = 3
 

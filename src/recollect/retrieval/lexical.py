@@ -365,6 +365,9 @@ def _best_outside(query: LexicalQuery) -> float:
     )
 
 
+# Which terms a chunk must hold to score above a threshold, as conditions that an inverted index answers.
+
+
 #: More conditions cost the index more than they spare in chunks that need not be scored.
 MAX_CONDITIONS = 8
 

@@ -542,6 +542,9 @@ class Searcher:
         )
 
 
+# How a search came to its results, for those who ask.
+
+
 def passage_explainer(found: Candidates, ranking: Ranking) -> Callable[[int, float], SearchExplain]:
     """Says of a chunk, by its id and score, how it came to its place."""
     dense_ranks = {chunk_id: rank for rank, (chunk_id, _) in enumerate(found.dense, 1)}

@@ -144,6 +144,9 @@ def _newer_document(newer: Sibling | RetrievedContext, *, covered: bool) -> Pass
     )
 
 
+# Editions of documents, as their paths and titles tell them: years, dates, versions. Pure.
+
+
 _DATE = re.compile(
     r"(?<!\d)(?P<year>19\d\d|20\d\d)"
     r"(?:(?P<gap>[-_.]?)(?P<month>0[1-9]|1[0-2])(?:(?P=gap)(?P<day>0[1-9]|[12]\d|3[01]))?)?(?!\d)"

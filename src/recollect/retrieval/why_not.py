@@ -267,6 +267,9 @@ def _without(options: CompleteOptions, failed: Sequence[Filter]) -> CompleteOpti
     )
 
 
+# What to change so that a search finds a document; nothing is advised that was not tried.
+
+
 # What is tried beyond a rank in the widest search, by which narrower ones may differ from it.
 _GROWTH = (1.0, 1.1, 1.3, 1.6, 2.0)
 
@@ -349,6 +352,9 @@ def _enough(options: CompleteOptions, likely: int | None, evidence: Evidence) ->
         return None, None
     tried = (min(most, math.ceil(wide * growth)) for growth in _GROWTH)
     return next((number for number in tried if number > options.top_k and rank(number)), None), wide
+
+
+# Where a document stands at each stage, from what the trials of a search have shown. Pure: no I/O.
 
 
 # Stages that decide: the first of them that a document does not pass is what kept it out.

@@ -340,6 +340,9 @@ def _key(scope: Scope) -> str | None:
     return Headers(scope=scope).get(HEADER)
 
 
+# What a request sends, read before the route reads it: what it says is known then, and the route gets it again.
+
+
 # In memory of a body; what is longer is in a file without a name.
 _IN_MEMORY_BYTES = 1 << 20
 _READ_BYTES = 1 << 18

@@ -67,6 +67,9 @@ def _header_safe(mime_type: str) -> str:
     return mime_type if plain else "application/octet-stream"
 
 
+# Parts of something by bytes: ``Range`` and ``Content-Range`` (RFC 9110).
+
+
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 

@@ -385,6 +385,9 @@ def _is_loopback(host: str) -> bool:
     return host in {"127.0.0.1", "[::1]", "localhost"}
 
 
+# Git as a process that is told everything: nobody's configuration, no hooks, one transport, one address.
+
+
 #: What Git is told for every command. What the mirror's own configuration says is ours, and empty.
 _ALWAYS = {
     "core.hooksPath": "/dev/null",

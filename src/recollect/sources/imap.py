@@ -43,6 +43,9 @@ from recollect.sources.base import (
 )
 from recollect.sources.rules import GrantRules
 
+# A connection to an IMAP server: to a checked address, within a time, and no more than so many bytes a reply.
+
+
 #: What a reply holds: atoms and texts as bytes, NIL as None, numbers as they are written, lists.
 Value: TypeAlias = "bytes | list[Value] | None"
 
@@ -262,6 +265,9 @@ def decoded(folder: str) -> str:
             return found[0]
 
     return _SHIFTED.sub(plain, folder)
+
+
+# What a message on an IMAP server consists of, without its contents being read (RFC 3501, 7.4.2).
 
 
 @dataclass(frozen=True, slots=True)

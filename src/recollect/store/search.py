@@ -306,6 +306,9 @@ def _chunks(scope: Scope, chunk_ids: Sequence[int], space_ids: Iterable[int]) ->
     return {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids), "space_ids": list(space_ids)}
 
 
+# In how many chunks words stand, as it was read: questions share words, and each look at them is a statement.
+
+
 # Words of all collections together, some hundred bytes each.
 _MOST = 100_000
 

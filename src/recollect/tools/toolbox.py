@@ -487,6 +487,9 @@ def _failed(kind: str, message: str, error: Exception | None) -> ToolResult:
     return ToolResult(value={"error": {"kind": kind, "message": message[:2_000]}}, is_error=True, error=error)
 
 
+# Arguments of a tool, as a model wrote them: read, and refused in words that it can act on.
+
+
 # NUL and lone surrogates, which nothing stored can hold.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 

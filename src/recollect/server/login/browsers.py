@@ -171,6 +171,9 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
 
+# What is kept for a browser so that only the browser's own cookie opens it again.
+
+
 # A key is derived from one secret for one text, so no two texts meet the same key.
 _NONCE = bytes(12)
 
@@ -190,6 +193,9 @@ def unseal(sealed: bytes, secret: str) -> str | None:
 
 def _key(secret: str) -> bytes:
     return HKDF(SHA256(), length=32, salt=None, info=b"recollect login").derive(secret.encode())
+
+
+# The cookies of a login, and what a browser has to say for a request with one to be believed.
 
 
 _NAME = "recollect_login"

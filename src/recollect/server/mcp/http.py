@@ -245,6 +245,13 @@ def _access_of(ctx: ServerRequestContext[Any]) -> Access:
     return access
 
 
+# Cancelling what a client of the handshake's revisions asked for: its cancellation comes as a request of its own.
+#
+# Such a client is given a name when it begins to talk, and says it with every request. Nothing is kept under a name
+# but the calls that are under way, so a name that another process gave is as good as one's own, and none is ever
+# refused.
+
+
 class _Call(NamedTuple):
     """A call by who made it, the name that they were given, and its id."""
 

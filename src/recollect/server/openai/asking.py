@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
 
 
+# Where an answer ends that a request limits: at words to stop at, and at a number of tokens.
+
+
 class Cut:
     """Ends one answer.
 
