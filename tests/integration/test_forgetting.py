@@ -138,8 +138,8 @@ def test_a_receipt_stays_that_says_nothing_of_what_was_said(pipeline: RAGPipelin
     pipeline.view(session="the secret chat").remember(TURNS)
     pipeline.recall("locker", RecallOptions(top_k=10))
     drawn = pipeline.facts.consolidate(min_retrievals=1).added
-    pipeline.memory.forget("the secret chat", [5], actor="ada")
-    pipeline.memory.delete("the secret chat", actor="eve")
+    pipeline.view(actor="ada").memory.forget("the secret chat", [5])
+    pipeline.view(actor="eve").memory.delete("the secret chat")
     whole, turn = pipeline.audit.list(action="forget")
     assert (turn.actor, turn.details["turns"], turn.details["facts"]) == ("ada", 1, 1)
     assert (whole.actor, whole.details["turns"], whole.details["facts"]) == ("eve", 4, drawn - 1)

@@ -308,10 +308,10 @@ def test_a_key_is_taken_where_its_use_cannot_be_noted(pipeline, dsn, caplog):
 
 
 def test_every_change_is_in_the_audits_chain(pipeline):
-    maker = KeyMaker(actor="user:ann")
-    made = pipeline.keys.create("reports", principal=ANN, scopes=("read", "admin"), maker=maker)
-    pipeline.keys.rotate(made.key.key_id, maker=maker)
-    pipeline.keys.revoke(made.key.key_id, actor="user:bob")
+    keys = pipeline.view(actor="user:ann").keys
+    made = keys.create("reports", principal=ANN, scopes=("read", "admin"))
+    keys.rotate(made.key.key_id)
+    pipeline.view(actor="user:bob").keys.revoke(made.key.key_id)
     assert audited(pipeline) == [("revoke_key", "user:bob"), ("rotate_key", "user:ann"), ("create_key", "user:ann")]
     details = pipeline.audit.list()[-1].details
     assert (details["key_id"], details["user"], details["scopes"]) == (made.key.key_id, "ann", ["read", "admin"])

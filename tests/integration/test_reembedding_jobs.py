@@ -99,7 +99,7 @@ def test_the_way_back_is_a_job_that_goes_one_way(rag: RAGPipeline):
         rag.view(principal=Principal(user_id="ann")).jobs.rollback()
     with pytest.raises(UsageError, match="rest is from 0"):
         rag.jobs.rollback(rest=-1)
-    asked = rag.jobs.rollback(actor="ann")
+    asked = rag.view(actor="ann").jobs.rollback()
     rag.ingest(Document(content="What came since.", source="since.md"))
 
     def die(stage: str, done: int, total: int | None) -> None:

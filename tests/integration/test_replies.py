@@ -303,7 +303,7 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     view.ingest(Document(content="Soon gone, too.", source="gone.md"))
     restored = view.documents.restore(result.document_id, 1)
     yield history.restored_version_json, history.restored_version_json(restored, department=None)
-    receipt = view.documents.erase([result.document_id], actor="test", reason="test")
+    receipt = view.documents.erase([result.document_id], reason="test")
     yield erasure.erasure_receipt_json, erasure.erasure_receipt_json(receipt)
     scrub = ScrubReport(
         relations=1, kept=("t",), log_segments=None, proven=True, files=1, bytes=1, strings=1, held=0, found={"f": 1}
@@ -519,7 +519,7 @@ def of_rights(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., A
     yield tenants.sharing_json, tenants.sharing_json("acme", "it", "default", shared=True)
     yield tenants.tenant_list_json, tenants.tenant_list_json(view.tenants.list(), more=True)
     yield tenants.tenant_export_json, tenants.tenant_export_json(view.tenants.export("acme", folder / "acme"))
-    yield tenants.tenant_erasure_json, tenants.tenant_erasure_json(view.tenants.erase("acme", actor="test"))
+    yield tenants.tenant_erasure_json, tenants.tenant_erasure_json(view.tenants.erase("acme"))
 
 
 def of_requests() -> Iterator[tuple[Callable[..., Any], Any]]:

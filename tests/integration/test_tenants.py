@@ -272,7 +272,7 @@ def test_an_export_overwrites_nothing(full, tmp_path: Path):
 def test_of_an_erased_tenant_the_receipt_alone_is_left(full):
     rag, tenant = full
     before = _rows(rag)
-    receipt = rag.tenants.erase("acme", actor="ann", reason="contract ended")
+    receipt = rag.view(actor="ann").tenants.erase("acme", reason="contract ended")
     assert (receipt.name, receipt.tenant_id, receipt.erased_by) == ("acme", tenant, "ann")
     gone = {table: count for (table, of), count in before.items() if of == tenant}
     assert {table: count for table, count in receipt.rows.items() if count} == gone

@@ -256,7 +256,7 @@ class CommandContext:
             yield cast("View", self.server.view(self.config, **where))
             return
         with self.pipeline(config, embeds=embeds) as rag:
-            yield rag.view(tenant=tenant, **where)
+            yield rag.view(tenant=tenant, actor=_actor(), **where)
 
     def close(self) -> None:
         """Close the connections to the server, however far the command came; idempotent."""
@@ -302,6 +302,17 @@ class CommandContext:
             return
         if not typer.confirm(question, err=True):
             raise UsageError("Nothing was changed.")
+
+
+def _actor() -> str:
+    """Return the name of the user who runs the command, for the audit log."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # A process without a user of its own, in a container for instance.
+        return "command line"
 
 
 def write_json(document: Mapping[str, Any], *, indent: int | None = 2) -> None:

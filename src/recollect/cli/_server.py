@@ -93,7 +93,7 @@ class _Standpoint:
 
 
 class _Group:
-    """A group of a client's, of which commands ask more than a server is told: who acts, the credential says."""
+    """A group of a client's, of which commands ask more than a server is told."""
 
     def __init__(self, group: Any, view: RemoteView) -> None:  # noqa: ANN401 - each class names its own
         self._group = group
@@ -118,14 +118,6 @@ class _Documents(_Group):
             self._group.list(limit=limit, **how) if session is None else self._view.sessions.documents(session)[:limit]
         )
 
-    def erase(self, documents: Sequence[int | str], *, actor: str, **how: Any) -> Any:  # noqa: ANN401, ARG002
-        """The actor is the credential."""
-        return self._group.erase(documents, **how)
-
-    def restore(self, document: int | str, version: int, *, actor: str) -> Any:  # noqa: ANN401, ARG002 - see above
-        """Make a version the newest again."""
-        return self._group.restore(document, version)
-
 
 def _text(view: RemoteView, document_id: int) -> Iterator[str]:
     start = 0
@@ -144,14 +136,6 @@ class _Memory(_Group):
     def assembler(self, **how: Any) -> _Assembler:  # noqa: ANN401 - as of `ConversationMemory.assembler`
         """Puts contexts together."""
         return _Assembler(self._view, {name: value for name, value in how.items() if value is not None})
-
-    def delete(self, session: str, *, actor: str) -> int:  # noqa: ARG002 - the credential's to say
-        """Remove a conversation."""
-        return int(self._group.delete(session))
-
-    def forget(self, session: str, positions: Sequence[int], *, actor: str) -> int:  # noqa: ARG002 - see above
-        """Remove turns of it."""
-        return int(self._group.forget(session, positions))
 
 
 class _Assembler:
@@ -180,40 +164,6 @@ class _Collections(_Group):
         return patient.collections.import_file(path, **how)
 
 
-class _Keys(_Group):
-    def create(self, name: str, *, maker: object, **how: Any) -> Any:  # noqa: ANN401, ARG002 - see above
-        """Make a key."""
-        return self._group.create(name, **how)
-
-    def create_widget(self, name: str, *, maker: object, **how: Any) -> Any:  # noqa: ANN401, ARG002 - see above
-        """Make one of a widget."""
-        return self._group.create_widget(name, **how)
-
-    def rotate(self, key_id: str, *, maker: object, **how: Any) -> Any:  # noqa: ANN401, ARG002 - see above
-        """Give it another secret."""
-        return self._group.rotate(key_id, **how)
-
-    def revoke(self, key_id: str, *, actor: str) -> Any:  # noqa: ANN401, ARG002 - see above
-        """Have it refused."""
-        return self._group.revoke(key_id)
-
-
-class _Logins(_Group):
-    def revoke(self, login_id: str, *, actor: str) -> Any:  # noqa: ANN401, ARG002 - see above
-        """Log a browser out."""
-        return self._group.revoke(login_id)
-
-    def revoke_all(self, *, user: str | None = None, actor: str) -> Any:  # noqa: ANN401, ARG002 - see above
-        """Log out every browser of a user, or of everybody."""
-        return self._group.revoke_all(user=user)
-
-
-class _Tenants(_Group):
-    def erase(self, tenant: int | str, *, actor: str, reason: str | None) -> Any:  # noqa: ANN401, ARG002 - see above
-        """Remove it."""
-        return self._group.erase(tenant, reason=reason)
-
-
 class _Jobs(_Group):
     def ingest(self, paths: Sequence[Path], *, sync: bool = False, **how: Any) -> list[Job]:  # noqa: ANN401 - of the group
         """Send files; a job each."""
@@ -223,16 +173,11 @@ class _Jobs(_Group):
         made: list[Job] = self._group.ingest(paths, **how)
         return made
 
-    def reembed(self, model: str, *, cases: Path | None, actor: str, **how: Any) -> Job:  # noqa: ANN401, ARG002 - see above
+    def reembed(self, model: str, *, cases: Path | None, **how: Any) -> Job:  # noqa: ANN401 - of the group
         """Have everything embedded with another model."""
         if cases is not None:
             raise UsageError("--cases is a file where the store is: a server compares by questions that it samples.")
         made: Job = self._group.reembed(model, **how)
-        return made
-
-    def rollback(self, *, actor: str, **how: Any) -> Job:  # noqa: ANN401, ARG002 - see above
-        """Have it go back to the model before."""
-        made: Job = self._group.rollback(**how)
         return made
 
 
@@ -314,21 +259,6 @@ class ServerView:
     def memory(self) -> _Memory:
         """Conversations."""
         return _Memory(self._view.memory, self._view)
-
-    @property
-    def keys(self) -> _Keys:
-        """Keys."""
-        return _Keys(self._view.keys, self._view)
-
-    @property
-    def logins(self) -> _Logins:
-        """Logins."""
-        return _Logins(self._view.logins, self._view)
-
-    @property
-    def tenants(self) -> _Tenants:
-        """Tenants."""
-        return _Tenants(self._view.tenants, self._view)
 
     @property
     def jobs(self) -> _Jobs:

@@ -214,13 +214,13 @@ def _scrub(
     Every table is written anew, and waits for that. On recollect's own server the write-ahead log is renewed and the
     server's log emptied too, and every file is read afterwards. Exit status 1 if something is left.
     """
-    from recollect.cli.history import show_scrub, whoever
+    from recollect.cli.history import show_scrub
     from recollect.replies.erasure import scrub_json
 
     strings = [] if look_for is None else _lines(look_for)
     with ctx.view() as view:
         due = view.store.scrubber.due()
-        report = view.maintenance.scrub(look_for=strings, actor=whoever()) if due >= after else None
+        report = view.maintenance.scrub(look_for=strings) if due >= after else None
     if ctx.json:
         ctx.emit({"scrub": report and scrub_json(report), "remains": list(report.remains) if report else []})
     elif report is None:

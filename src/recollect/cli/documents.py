@@ -21,7 +21,6 @@ from recollect.cli.history import (
     named_document,
     named_documents,
     show_receipt,
-    whoever,
 )
 from recollect.errors import ParseError
 from recollect.replies.documents import (
@@ -229,7 +228,7 @@ def _erase(
     with ctx.view(principal=actor.actor()) as view:
         named = named_documents(view, documents)
         ctx.confirm(f"Remove {len(named):,} document(s) with their history for good?", yes=yes)
-        receipt = view.documents.erase(named, actor=whoever(), reason=reason, scrub=scrub)
+        receipt = view.documents.erase(named, reason=reason, scrub=scrub)
     if ctx.json:
         ctx.emit(erasure_receipt_json(receipt))
     else:

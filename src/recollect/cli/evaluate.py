@@ -231,7 +231,7 @@ class _Memory:
     def remove(self) -> None:
         """Remove the sessions of this run."""
         for name in self._sessions:
-            self._view.memory.delete(name, actor="eval memory")
+            self._view.memory.delete(name)
 
 
 def _beir(ctx: CommandContext, collection: CollectionOption, run: RunOptions, *, folder: _Folder) -> int:

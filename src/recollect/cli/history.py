@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,15 +35,6 @@ def add_history_commands(app: typer.Typer) -> None:
 def register(app: typer.Typer) -> None:
     """Add ``recollect history``, short for ``recollect documents history``."""
     command(app, "history", collection=True, remote=True)(_history)
-
-
-def whoever() -> str:
-    """The name of the user who runs the command, for the audit."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        # A process without a user of its own, in a container for instance.
-        return "command line"
 
 
 def named_documents(view: View, documents: list[str]) -> list[int]:
@@ -165,7 +155,7 @@ def _restore(
     with ctx.view(principal=actor.actor()) as view:
         known = named_document(view, document)
         department = view.documents.history(known).department
-        written = view.documents.restore(known, version, actor=whoever())
+        written = view.documents.restore(known, version)
     if ctx.json:
         ctx.emit(restored_version_json(written, department=department))
     elif written.status == "unchanged":

@@ -11,7 +11,6 @@ from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
-from recollect.cli.history import whoever
 from recollect.errors import UsageError
 from recollect.replies.keys import key_list_json, key_reply, new_key_reply
 
@@ -58,17 +57,11 @@ def _create(
     collections; operator: the tenants of the store. With --as, it is as that user, otherwise as the tenant's owner. A
     key of a widget opens the widget and nothing else; it reads what is granted to everybody, or with --as to that user.
     """
-    from recollect.model.key import KeyMaker
-
     if widget is None and origin:
         raise UsageError("--origin names the sites of a widget: say with --widget which collection it asks.")
     if widget is not None and scope:
         raise UsageError("A key of a widget opens the widget alone: leave --scope out.")
-    how: dict[str, Any] = {
-        "principal": actor.actor(),
-        "expires": expires,
-        "maker": KeyMaker(actor=whoever()),
-    }
+    how: dict[str, Any] = {"principal": actor.actor(), "expires": expires}
     with ctx.view() as view:
         if widget is None:
             made = view.keys.create(argument_text(name), scopes=[one.value for one in scope or [_Scope.READ]], **how)
@@ -111,14 +104,11 @@ def _rotate(
     expires: _Expires = None,
 ) -> int:
     """Give a key another secret, and print it, this once."""
-    from recollect.model.key import KeyMaker
-
     with ctx.view() as view:
         rotated = view.keys.rotate(
             argument_text(key_id),
             grace=0 if grace.strip() == "0" else argument_text(grace),
             expires=expires,
-            maker=KeyMaker(actor=whoever()),
         )
     return _tell_secret(ctx, rotated)
 
@@ -126,7 +116,7 @@ def _rotate(
 def _revoke(ctx: CommandContext, *, key_id: _KeyId) -> int:
     """Refuse a key from now on; a running server may take it for five seconds more."""
     with ctx.view() as view:
-        key = view.keys.revoke(argument_text(key_id), actor=whoever())
+        key = view.keys.revoke(argument_text(key_id))
     if ctx.json:
         ctx.emit(key_reply(key))
     else:

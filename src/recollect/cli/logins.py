@@ -9,7 +9,6 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
-from recollect.cli.history import whoever
 from recollect.errors import UsageError
 from recollect.replies.logins import login_list_json, login_reply
 
@@ -65,13 +64,13 @@ def _revoke(
         raise UsageError("Name one login, or --user USER, or --everybody.")
     with ctx.view() as view:
         if login_id is not None:
-            login = view.logins.revoke(argument_text(login_id), actor=whoever())
+            login = view.logins.revoke(argument_text(login_id))
             if ctx.json:
                 ctx.emit(login_reply(login))
             else:
                 ctx.out.print(plain(f"The login {login.login_id} has ended."), soft_wrap=True)
             return 0
-        ended = view.logins.revoke_all(user=None if user is None else argument_text(user), actor=whoever())
+        ended = view.logins.revoke_all(user=None if user is None else argument_text(user))
     if ctx.json:
         ctx.emit({"ended": ended})
     else:

@@ -101,17 +101,14 @@ def _reembed(
 
 def _asked(view: View, model: str | None, wanted: Mapping[str, Any]) -> Job:
     """The job that changes to a model; None: back to the one before."""
-    from recollect.cli.history import whoever
-
     if model is None:
-        return view.jobs.rollback(rest=wanted["rest"], actor=whoever())
-    return view.jobs.reembed(argument_text(model), **wanted, actor=whoever())
+        return view.jobs.rollback(rest=wanted["rest"])
+    return view.jobs.reembed(argument_text(model), **wanted)
 
 
 def _changed(ctx: CommandContext, view: View, model: str | None, wanted: Mapping[str, Any]) -> ReembedReport:
     """The change to a model, made here; None: back to the one before."""
     from recollect.cli._progress import WorkBar
-    from recollect.cli.history import whoever
 
     if not ctx.json:
         to = "the model before" if model is None else model
@@ -122,8 +119,8 @@ def _changed(ctx: CommandContext, view: View, model: str | None, wanted: Mapping
             bar.update(state.filled, state.total)
 
         if model is None:
-            return view.spaces.rollback(rest=wanted["rest"], actor=whoever(), on_progress=tell)
-        return view.spaces.reembed(argument_text(model), **wanted, actor=whoever(), on_progress=tell)
+            return view.spaces.rollback(rest=wanted["rest"], on_progress=tell)
+        return view.spaces.reembed(argument_text(model), **wanted, on_progress=tell)
 
 
 def _minimum(given: list[str]) -> dict[str, float]:

@@ -15,7 +15,6 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._turns import moment_words
-from recollect.cli.history import whoever
 from recollect.errors import NotFoundError
 from recollect.replies.sessions import (
     deleted_session_json,
@@ -170,7 +169,7 @@ def _delete(
     with ctx.view(principal=actor.actor(), user=actor.as_) as view:
         record = view.memory.get(wanted)
         ctx.confirm(f"Remove {record.name!r} with its {record.turn_count:,} turns for good?", yes=yes)
-        turns = view.memory.delete(record.name, actor=whoever())
+        turns = view.memory.delete(record.name)
     if ctx.json:
         ctx.emit(deleted_session_json(record.name, turns=turns))
     else:
@@ -192,7 +191,7 @@ def _forget(
         record = view.memory.get(wanted)
         turns = "1 turn" if len(set(positions)) == 1 else f"{len(set(positions)):,} turns"
         ctx.confirm(f"Remove {turns} of {record.name!r} for good?", yes=yes)
-        count = view.memory.forget(record.name, positions, actor=whoever())
+        count = view.memory.forget(record.name, positions)
     if ctx.json:
         ctx.emit(forgotten_turns_json(record.name, removed=count))
     else:

@@ -11,7 +11,6 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
-from recollect.cli.history import whoever
 from recollect.cli.status import size
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
@@ -217,7 +216,7 @@ def _erase(
     with ctx.view() as view:
         found = view.tenants.get(argument_text(wanted))
         ctx.confirm(f"Erase {found.name!r} with its {found.documents:,} documents for good?", yes=yes)
-        receipt = view.tenants.erase(found.tenant_id, actor=whoever(), reason=why)
+        receipt = view.tenants.erase(found.tenant_id, reason=why)
     if ctx.json:
         ctx.emit({"receipt": tenant_erasure_json(receipt)})
         return 0

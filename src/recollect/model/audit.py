@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from recollect.errors import UsageError
+
 #: Who is named in the audit where nobody else is.
 LIBRARY = "library"
+
+
+def require_actor(actor: object) -> None:
+    """Check the name of a caller, as the audit log shows it.
+
+    Raises:
+        UsageError: It is empty, no text, or has unprintable characters.
+    """
+    if not isinstance(actor, str) or not actor or not actor.isprintable():
+        raise UsageError(f"actor must be a name, not {reprlib.repr(actor)}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from recollect.errors import UsageError
-from recollect.model.audit import LIBRARY
 from recollect.model.principal import Principal
 
 #: What a credential opens: ``read``: search, ask, read documents; ``write``: ingest, delete, remember; ``admin``:
@@ -114,21 +113,16 @@ class KeyMaker:
     Attributes:
         scopes: What the maker's own credential opens.
         expires_at: When it ends; None: it does not.
-        actor: The maker's name, for the audit.
 
     Raises:
-        UsageError: A scope is unknown, or the actor has no name.
+        UsageError: A scope is unknown.
     """
 
     scopes: tuple[AccessScope, ...] = ACCESS_SCOPES
     expires_at: datetime | None = None
-    actor: str = LIBRARY
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scopes", read_scopes(self.scopes))
-        actor: object = self.actor
-        if not isinstance(actor, str) or not actor or not actor.isprintable():
-            raise UsageError(f"actor must be a name, not {reprlib.repr(actor)}.")
         ends: object = self.expires_at
         if ends is not None and (not isinstance(ends, datetime) or ends.tzinfo is None):
             raise UsageError(f"expires_at must be a time with its zone, not {reprlib.repr(ends)}.")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from recollect.config import DEFAULT_COLLECTION
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.arguments import checked
-from recollect.model.audit import LIBRARY
 from recollect.model.document_record import DOCUMENT_STATUSES
 from recollect.model.history import ErasureProbe, VersionDiff
 from recollect.model.shown import show
@@ -186,7 +185,7 @@ class Documents(Group):
 
         return diff_evidence(self._at, question, from_time=from_time, to_time=to_time, options=options)
 
-    def restore(self, document: int | str, version: int, *, actor: str = LIBRARY) -> IngestResult:
+    def restore(self, document: int | str, version: int) -> IngestResult:
         """Make what an old version said the newest version; the versions between stay in the history.
 
         Title, text, metadata, language and dates are the old version's. Department, tags and grants stay as they are,
@@ -196,14 +195,13 @@ class Documents(Group):
         Args:
             document: By id or by source; it may be deleted.
             version: Which one, from 1; a principal must be allowed to read it.
-            actor: Who asks, for the audit.
 
         Raises:
             NotFoundError: There is no such document or version.
             PermissionDeniedError: It is not the principal's to change.
         """
         scope = self._at.present()
-        return self._at.store.history.restore(scope, self._at.resolve(scope, document), version, actor=actor)
+        return self._at.store.history.restore(scope, self._at.resolve(scope, document), version, actor=self._at.actor)
 
     def duplicates(self, document: int | str) -> Duplicates:
         """The other documents of the tenant that say what a document says, or nearly that, wherever they came from.
@@ -324,7 +322,6 @@ class Documents(Group):
         self,
         documents: Sequence[int | str],
         *,
-        actor: str = LIBRARY,
         reason: str | None = None,
         scrub: bool = False,
     ) -> ErasureReceipt:
@@ -338,7 +335,6 @@ class Documents(Group):
 
         Args:
             documents: By number, by source or by given id.
-            actor: Who asks, for the receipt.
             reason: Why, for the receipt; None: nothing is said.
             scrub: Take it out of the database's files too, as `Maintenance.scrub` does, and look for it in them.
 
@@ -356,7 +352,7 @@ class Documents(Group):
         # Before the documents: interrupted here, the same call finds what is left to do.
         quotes = store.quotes.of_documents(scope, ids)
         turns = sum(
-            memory(scope.tenant_id).forgetter.forget(scope, session, positions, actor=actor, user=user)
+            memory(scope.tenant_id).forgetter.forget(scope, session, positions, actor=self._at.actor, user=user)
             for (session, user), positions in quotes.items()
         )
 
@@ -371,7 +367,7 @@ class Documents(Group):
         receipt = store.erasure.erase(
             scope,
             ids,
-            actor=actor,
+            actor=self._at.actor,
             reason=reason,
             removed={"episode_quotes": turns},
             finish=finish,

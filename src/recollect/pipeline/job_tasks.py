@@ -72,11 +72,12 @@ def reembed(view: View, arguments: Mapping[str, Any], progress: Progress) -> Map
         if stage == "embed":
             progress("embed", state.filled, state.total)
 
+    arguments = dict(arguments)
+    view = view.view(actor=arguments.pop("actor"))
     if "back_to" in arguments:
         from recollect.pipeline.reembedding import Reembedding
 
-        how = {"actor": arguments["actor"], "rest": arguments["rest"]}
-        change = Reembedding(at=view.standpoint, on_progress=tell, on_stage=begin, **how)
+        change = Reembedding(at=view.standpoint, rest=arguments["rest"], on_progress=tell, on_stage=begin)
         report = change.back(arguments["back_to"])
     else:
         wanted = {name: arguments[name] for name in ("model", "provider", "dimensions")}

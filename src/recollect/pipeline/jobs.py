@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from recollect.errors import UsageError
 from recollect.jobs.tasks import task_of
 from recollect.model.arguments import checked
-from recollect.model.audit import LIBRARY
 from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, NewJob
 from recollect.model.original import Original
 from recollect.pipeline.door import admit_job, make_door
@@ -120,7 +119,6 @@ class Jobs(Group):
         minimum: Mapping[str, float] | None = None,
         switch: bool = True,
         rest: float = 1.0,
-        actor: str = LIBRARY,
         priority: int = 0,
     ) -> Job:
         """Ask for what `Spaces.reembed` does, in the view's collection; the arguments are its own.
@@ -137,7 +135,6 @@ class Jobs(Group):
             minimum: As there.
             switch: As there.
             rest: As there.
-            actor: As there.
             priority: Jobs of a higher one run first.
 
         Raises:
@@ -165,17 +162,16 @@ class Jobs(Group):
             "minimum": dict(minimum or {}),
             "switch": switch,
             "rest": rest,
-            "actor": actor,
+            "actor": self._at.actor,
         }
         job = NewJob(kind="reembed", arguments=arguments, source="spaces", priority=priority)
         return enqueue(self._at, job)
 
-    def rollback(self, *, rest: float = 0.0, actor: str = LIBRARY, priority: int = 0) -> Job:
+    def rollback(self, *, rest: float = 0.0, priority: int = 0) -> Job:
         """Ask for what `Spaces.rollback` does, in the view's collection: back to the model that is kept now.
 
         Args:
             rest: As there.
-            actor: As there.
             priority: Jobs of a higher one run first.
 
         Raises:
@@ -187,9 +183,9 @@ class Jobs(Group):
         from recollect.pipeline.spaces import require_reembedding
 
         require_reembedding(None, samples=0, minimum=None, rest=rest)
-        kept = Reembedding(at=self._at, actor=actor).kept()
+        kept = Reembedding(at=self._at).kept()
         # Which one is settled here: a run after one that was killed behind the change must not change again.
-        arguments = {"back_to": kept.space_id, "model": kept.model, "rest": rest, "actor": actor}
+        arguments = {"back_to": kept.space_id, "model": kept.model, "rest": rest, "actor": self._at.actor}
         return enqueue(self._at, NewJob(kind="reembed", arguments=arguments, source="spaces", priority=priority))
 
     def ingest(

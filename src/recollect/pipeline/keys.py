@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import Principal, Scope
 from recollect.model.arguments import checked
-from recollect.model.audit import LIBRARY
 from recollect.model.key import KeyMaker, NewApiKey, WidgetUse, read_origins, read_scopes
 from recollect.model.key_text import draw_key, read_key
 from recollect.model.time import Duration, read_duration
@@ -72,7 +71,7 @@ class Keys(Group):
                 scopes=wanted,
                 principal=principal or own,
                 expires_at=ends,
-                actor=maker.actor,
+                actor=self._at.actor,
             ),
             key.text,
         )
@@ -116,7 +115,7 @@ class Keys(Group):
             scopes=("read",),
             principal=principal or Principal(),
             expires_at=_ending(expires, maker),
-            actor=maker.actor,
+            actor=self._at.actor,
             widget=widget,
         )
         return self._new(made, key.text)
@@ -164,20 +163,19 @@ class Keys(Group):
         _require_time(ends, maker)
         scope = self._scope()
         text = draw_key(scope.tenant_id, key_id)
-        rotated = self._repository.rotate(scope, text, grace_seconds=seconds, expires_at=ends, actor=maker.actor)
+        rotated = self._repository.rotate(scope, text, grace_seconds=seconds, expires_at=ends, actor=self._at.actor)
         return self._new(rotated, text.text)
 
-    def revoke(self, key_id: str, *, actor: str = LIBRARY) -> ApiKey:
+    def revoke(self, key_id: str) -> ApiKey:
         """Refuse a key from now on: both secrets of one that was rotated; a server may take up to five seconds.
 
         Args:
             key_id: Which; one that is revoked already stays as it was.
-            actor: Who asks, for the audit.
 
         Raises:
             NotFoundError: There is none.
         """
-        return self._repository.revoke(self._scope(), key_id, user=self._require_user(), actor=actor)
+        return self._repository.revoke(self._scope(), key_id, user=self._require_user(), actor=self._at.actor)
 
     def authenticate(self, key: str) -> ApiKey:
         """The key that somebody presents, of whichever tenant it names; its use is noted.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from recollect.errors import PermissionDeniedError
 from recollect.model import Scope
 from recollect.model.arguments import checked
-from recollect.model.audit import LIBRARY
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -31,25 +30,23 @@ class Logins(Group):
         """
         return self._repository.get(self._scope(), login_id, user=self._require_user())
 
-    def revoke(self, login_id: str, *, actor: str = LIBRARY) -> Login:
+    def revoke(self, login_id: str) -> Login:
         """Log a browser out; a server may take up to five seconds.
 
         Args:
             login_id: Which; one that has ended already stays as it was.
-            actor: Who asks, for the audit.
 
         Raises:
             NotFoundError: There is none.
         """
-        login, _ = self._repository.end(self._scope(), login_id, user=self._require_user(), actor=actor)
+        login, _ = self._repository.end(self._scope(), login_id, user=self._require_user(), actor=self._at.actor)
         return login
 
-    def revoke_all(self, *, user: str | None = None, actor: str = LIBRARY) -> int:
+    def revoke_all(self, *, user: str | None = None) -> int:
         """Log out every browser of a user, or of everybody.
 
         Args:
             user: Whose; None: everybody's.
-            actor: Who asks, for the audit.
 
         Returns:
             How many there were.
@@ -60,7 +57,7 @@ class Logins(Group):
         own = self._require_user()
         if own is not None and user not in {None, own}:
             raise PermissionDeniedError("Logins of others are an administrator's to end.")
-        return self._repository.end_all(self._scope(), user=own or user, actor=actor)
+        return self._repository.end_all(self._scope(), user=own or user, actor=self._at.actor)
 
     # Last: its name is a type's in what stands before it.
     def list(self, *, user: str | None = None, before: str | None = None, limit: int = 100) -> list[Login]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect.model.arguments import checked
-from recollect.model.audit import LIBRARY
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class Maintenance(Group):
         verifier = Verifier(self._at.assembly, repair=repair, deep=deep, on_progress=on_progress)
         return verifier.run(None if whole else [scope], collection=collection)
 
-    def scrub(self, *, look_for: Sequence[str] = (), actor: str = LIBRARY) -> ScrubReport:
+    def scrub(self, *, look_for: Sequence[str] = ()) -> ScrubReport:
         """Take what was erased out of the database's files, where its bytes stay until they are written over.
 
         Every table but the audit is written anew with its indexes, and waits for that; so are the planner's statistics.
@@ -130,13 +129,12 @@ class Maintenance(Group):
         Args:
             look_for: Strings of eight bytes or more that must not be in the files; those that rows still hold are not
                 looked for.
-            actor: Who asks, for the audit.
 
         Raises:
             StoreUnavailableError: Others hold a table for half a minute, or scrub the store already.
             StoreError: A transaction that began before went on for a minute.
         """
-        return self._at.store.scrubber.scrub(self._at.owner(), actor=actor, texts=look_for)
+        return self._at.store.scrubber.scrub(self._at.owner(), actor=self._at.actor, texts=look_for)
 
     def close_expired(self) -> int:
         """Close every document whose time is over, of the tenant or of the collection that the view was given.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect.model.arguments import checked
-from recollect.model.audit import LIBRARY
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -88,14 +87,13 @@ class ConversationMemory(Group):
         self._at.store.conversations.rename(scope, record, title)
         return self.get(session)
 
-    def delete(self, session: str, *, actor: str = LIBRARY) -> int:
+    def delete(self, session: str) -> int:
         """Remove a conversation with everything that was made of it, facts among it, physically.
 
         A receipt stays in the audit (action ``forget``) that holds nothing of what was said.
 
         Args:
             session: Its id.
-            actor: Who asks, for the receipt.
 
         Returns:
             How many turns it had.
@@ -104,9 +102,11 @@ class ConversationMemory(Group):
             NotFoundError: There is none of that name.
         """
         memory, scope = self._at.store.memory, self._at.present()
-        return memory.delete_session(scope, memory.get_session(scope, session, user=self._at.user), actor=actor)
+        return memory.delete_session(
+            scope, memory.get_session(scope, session, user=self._at.user), actor=self._at.actor
+        )
 
-    def forget(self, session: str, positions: Sequence[int], *, actor: str = LIBRARY) -> int:
+    def forget(self, session: str, positions: Sequence[int]) -> int:
         """Remove turns of a conversation with everything that was made of them, facts among it, physically.
 
         The turns behind them are indexed anew, as though the removed ones had never been said; positions stay.
@@ -114,7 +114,6 @@ class ConversationMemory(Group):
         Args:
             session: The conversation.
             positions: Of the turns, as `turns` and `View.recall` give them.
-            actor: Who asks, for the receipts.
 
         Returns:
             How many were removed.
@@ -124,7 +123,7 @@ class ConversationMemory(Group):
         """
         scope = self._at.present()
         forgetter = self._at.assembly.memory(scope.tenant_id).forgetter
-        return forgetter.forget(scope, session, positions, actor=actor, user=self._at.user)
+        return forgetter.forget(scope, session, positions, actor=self._at.actor, user=self._at.user)
 
     @property
     def patterns(self) -> QueryPatternTracker:

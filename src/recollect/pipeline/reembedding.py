@@ -80,14 +80,12 @@ class Reembedding:
 
     Attributes:
         at: Where it stands; its owner asks.
-        actor: Who asks, for the audit.
         rest: How long to rest after a batch, in multiples of what it took.
         on_progress: Told how far it is.
         on_stage: Told what begins: ``compare``, ``switch``.
     """
 
     at: Standpoint
-    actor: str
     rest: float = 0.0
     on_progress: FillCallback | None = None
     on_stage: StageCallback | None = None
@@ -222,7 +220,7 @@ class Reembedding:
         switched = switch and not refused
         if switched:
             self._begin("switch")
-            embedded += filler.switch(action=action, actor=self.actor)
+            embedded += filler.switch(action=action, actor=self.at.actor)
         return ReembedReport(
             collection=place.name,
             before=before,

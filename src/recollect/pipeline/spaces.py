@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.model.arguments import checked
-from recollect.model.audit import LIBRARY
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ class Spaces(Group):
         minimum: Mapping[str, float] | None = None,
         switch: bool = True,
         rest: float = 1.0,
-        actor: str = LIBRARY,
         on_progress: FillCallback | None = None,
         on_stage: StageCallback | None = None,
     ) -> ReembedReport:
@@ -58,7 +56,6 @@ class Spaces(Group):
             minimum: What figures of the new model must reach, by name; else nothing is changed.
             switch: Whether to change to it in the end.
             rest: How long to rest after each batch, in multiples of what it took, so that searches have the machine.
-            actor: Who asks, for the audit.
             on_progress: Told after every batch.
             on_stage: Told when it begins to compare and to change, by the words ``compare`` and ``switch``.
 
@@ -70,7 +67,7 @@ class Spaces(Group):
         require_reembedding(cases, samples=samples, minimum=minimum, rest=rest)
         spec = self._at.assembly.embedders.spec_of_name(model, provider=provider, dimensions=dimensions)
         compare = self._compare(None if cases is None else Path(cases), samples)
-        change = self._change(actor, rest=rest, on_progress=on_progress, on_stage=on_stage)
+        change = self._change(rest=rest, on_progress=on_progress, on_stage=on_stage)
         return change.to(spec, compare=compare, minimum=minimum or {}, switch=switch)
 
     def reembedded(
@@ -85,18 +82,16 @@ class Spaces(Group):
             NotFoundError: There is no such collection.
         """
         spec = self._at.assembly.embedders.spec_of_name(model, provider=provider, dimensions=dimensions)
-        return self._change(LIBRARY).done(spec)
+        return self._change().done(spec)
 
-    def rollback(
-        self, *, rest: float = 0.0, actor: str = LIBRARY, on_progress: FillCallback | None = None
-    ) -> ReembedReport:
+    def rollback(self, *, rest: float = 0.0, on_progress: FillCallback | None = None) -> ReembedReport:
         """Change back to the model before, after embedding with it what came since; the arguments are `reembed`'s.
 
         Raises:
             NotFoundError: There is no such collection, or nothing is kept of a model that it had.
             ConflictError: Somebody else is at it.
         """
-        return self._change(actor, rest=rest, on_progress=on_progress).back()
+        return self._change(rest=rest, on_progress=on_progress).back()
 
     def drop(self) -> list[Space]:
         """Remove what is kept of the model before, and what was begun of another one; returns what that was.
@@ -105,7 +100,7 @@ class Spaces(Group):
             NotFoundError: There is no such collection.
             ConflictError: Somebody is filling a space.
         """
-        return self._change(LIBRARY).drop()
+        return self._change().drop()
 
     def status(self) -> SpaceReport:
         """The space that the collection uses, and those beside it.
@@ -126,7 +121,6 @@ class Spaces(Group):
 
     def _change(
         self,
-        actor: str,
         *,
         rest: float = 0.0,
         on_progress: FillCallback | None = None,
@@ -134,7 +128,7 @@ class Spaces(Group):
     ) -> Reembedding:
         from recollect.pipeline.reembedding import Reembedding
 
-        return Reembedding(at=self._at, actor=actor, rest=rest, on_progress=on_progress, on_stage=on_stage)
+        return Reembedding(at=self._at, rest=rest, on_progress=on_progress, on_stage=on_stage)
 
     def _compare(self, cases: Path | None, samples: int) -> Compare | None:
         from recollect.pipeline.space_trial import compare_on_cases, compare_on_samples

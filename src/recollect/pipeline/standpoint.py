@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.config import DEFAULT_COLLECTION
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import RetrievalOptions, Scope
+from recollect.model.audit import LIBRARY
 from recollect.model.principal import reads_as
 from recollect.model.scope import Guest, Target
 
@@ -41,6 +42,7 @@ class Standpoint:
         session: The id of a session with documents, of a conversation, or of both.
         user: Whose conversations.
         remotes: What is searched together with the collections; None: what is configured.
+        actor: The name of the caller in the audit log and on receipts.
     """
 
     assembly: Assembly
@@ -51,6 +53,7 @@ class Standpoint:
     session: str | None = None
     user: str | None = None
     remotes: tuple[Remote, ...] | None = None
+    actor: str = LIBRARY
 
     @property
     def config(self) -> RAGConfig:

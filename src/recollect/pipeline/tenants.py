@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
 from recollect.model.arguments import checked
-from recollect.model.audit import LIBRARY
 from recollect.model.tenant import TenantQuota
 from recollect.pipeline.standpoint import Group
 
@@ -120,12 +119,11 @@ class Tenants(Group):
         except OSError as exc:
             raise UsageError(f"Cannot write the export to {str(folder)!r}: {exc.strerror or exc}.") from exc
 
-    def erase(self, tenant: int | str, *, actor: str = LIBRARY, reason: str | None = None) -> TenantErasure:
+    def erase(self, tenant: int | str, *, reason: str | None = None) -> TenantErasure:
         """Remove a tenant with everything that belongs to it, for good.
 
         Args:
             tenant: By number or name; not the default one, which a store always has.
-            actor: Who asks, for the receipt.
             reason: Why, for the receipt.
 
         Returns:
@@ -136,7 +134,7 @@ class Tenants(Group):
             UsageError: It is the default tenant.
             StoreError: Something of it is still under way; it is suspended then, and can be erased again.
         """
-        receipt = self._repository.erase(tenant, actor=actor, reason=reason)
+        receipt = self._repository.erase(tenant, actor=self._at.actor, reason=reason)
         self._at.assembly.searcher.forget()
         return receipt
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from recollect.errors import UsageError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.arguments import checked
+from recollect.model.audit import require_actor
 from recollect.model.shown import shown
 from recollect.model.time import Moment, read_time
 
@@ -212,6 +213,7 @@ class View(Groups):
         session: str | None = UNCHANGED,
         user: str | None = UNCHANGED,
         remotes: Sequence[Remote | Retriever | str] | None = UNCHANGED,
+        actor: str = UNCHANGED,
     ) -> View:
         """A view that differs from this one in what is named here.
 
@@ -230,9 +232,11 @@ class View(Groups):
                 `recollect.Client`, whose key says what it may read), retrievers of your own, each alone or as a
                 `recollect.Remote` with its name and time limit, or the name of a configured one. None: what is
                 configured (``[[rag.remotes]]``, ``RAGPipeline(remotes=…)``), of the configured tenant.
+            actor: The name of the caller in the audit log and on receipts; ``library`` by default.
 
         Raises:
-            UsageError: ``as_of`` is no time, ``collections`` names none, or something among ``remotes`` is none.
+            UsageError: ``as_of`` is no time, ``collections`` names none, something among ``remotes`` is none, or
+                ``actor`` is no name.
         """
         given: dict[str, Any] = {"tenant": tenant, "principal": principal, "session": session, "user": user}
         if as_of is not UNCHANGED:
@@ -243,6 +247,9 @@ class View(Groups):
             from recollect.pipeline.federation import as_remotes
 
             given["remotes"] = None if remotes is None else as_remotes(remotes, self._at.assembly.remotes)
+        if actor is not UNCHANGED:
+            require_actor(actor)
+            given["actor"] = actor
         changes = {name: value for name, value in given.items() if value is not UNCHANGED}
         return View(replace(self._at, **changes))
 

@@ -96,7 +96,7 @@ class Caller:
 
     def view(self, rag: RAGPipeline) -> View:
         """What the caller sees."""
-        return rag.view(tenant=self.tenant, principal=self.principal)
+        return rag.view(tenant=self.tenant, principal=self.principal, actor=self.actor)
 
     def administration(self, rag: RAGPipeline) -> View:
         """What whoever administers the tenant sees: its owner's view, whoever they are beside that.
@@ -105,7 +105,11 @@ class Caller:
             PermissionDeniedError: The credential has not the scope ``admin``.
         """
         self.require("admin")
-        return rag.view(tenant=self.tenant, principal=None)
+        return self.owner(rag)
+
+    def owner(self, rag: RAGPipeline) -> View:
+        """What the owner of the tenant's store sees, for callers whose scope was checked before."""
+        return rag.view(tenant=self.tenant, principal=None, actor=self.actor)
 
     def rights(self, rag: RAGPipeline) -> View:
         """What the caller sees of who may do what, and changes: the one rule of the pages and of ``/v1/grants``.
@@ -135,4 +139,4 @@ class Caller:
     def maker(self) -> KeyMaker:
         """What keys that the caller makes may not go beyond. A token that ends soon is renewed: it limits no key."""
         ends = self.credential.expires_at if self.credential.kind == "key" else None
-        return KeyMaker(scopes=tuple(self.scopes), expires_at=ends, actor=self.actor)
+        return KeyMaker(scopes=tuple(self.scopes), expires_at=ends)

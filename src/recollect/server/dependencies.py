@@ -57,7 +57,6 @@ async def asking(
 
 
 async def _admitted(request: Request, caller: Caller, service: Service) -> Caller:
-    request.state.actor = caller.actor
     await admit(request, caller, service)
     return caller
 
@@ -98,11 +97,7 @@ def _view(seen: Callable[[Caller, RAGPipeline], View]) -> Callable[..., Awaitabl
 
 _own = _view(Caller.view)
 _administered = _view(Caller.administration)
-_operated = _view(lambda caller, rag: rag.view(tenant=caller.tenant, principal=None))
-
-
-async def _actor(request: Request) -> str:
-    return cast("str", request.state.actor)
+_operated = _view(Caller.owner)
 
 
 #: Whoever has a credential, whatever it opens.
@@ -146,8 +141,6 @@ EITHER_SCOPE = {
 }
 #: The view of whoever runs the store, for its tenants.
 Operator = Annotated[View, Security(_operated, scopes=["operator"])]
-#: The caller's name in the audit; stands behind one of the views, which say who it is.
-Actor = Annotated[str, Depends(_actor)]
 
 
 def streaming(view: View, service: Service) -> AsyncView:

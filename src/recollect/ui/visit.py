@@ -193,7 +193,6 @@ def _reply(html: str, status: int) -> HTMLResponse:
 async def _visit(request: Request) -> Visit:
     service = service_of(request)
     caller = await caller_of(request, service.authenticator)
-    request.state.actor = caller.actor
     return Visit(request=request, caller=caller.require("read"), service=service)
 
 

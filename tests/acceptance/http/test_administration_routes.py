@@ -171,7 +171,7 @@ def test_a_change_of_rights_that_is_none_is_refused(filled, client):
 
 def test_the_audit_is_listed_verified_and_exported(filled, client, other):
     for source in ("leave.md", "pump.md"):
-        filled.documents.erase(filled.documents.resolve([source]), actor="test")
+        filled.documents.erase(filled.documents.resolve([source]))
     first = client.get("/v1/audit", params={"action": "erase", "limit": 1}).json()
     second = client.get("/v1/audit", params={"action": "erase", "limit": 1, "cursor": first["next_cursor"]}).json()
     numbers = [one["number"] for one in (*first["entries"], *second["entries"])]

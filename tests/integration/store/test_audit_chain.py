@@ -253,7 +253,7 @@ def test_a_clock_that_was_set_back_does_not_turn_the_chain_round(store: Store):
 
 def test_an_erasure_is_recorded_twice_and_shown_once(pipeline: RAGPipeline):
     pipeline.ingest(Document(content="The pump in hall C leaked on the ninth of May.", source="report"))
-    receipt = pipeline.documents.erase(["report"], actor="ann")
+    receipt = pipeline.view(actor="ann").documents.erase(["report"])
     assert [one.action for one in pipeline.audit.list()] == ["erase_proof", "erase"]
     (kept,) = pipeline.audit.list(action="erase")
     assert kept.audit_id == receipt.receipt_id and kept.details["probe"]["found"] == {}

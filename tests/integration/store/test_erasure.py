@@ -48,7 +48,7 @@ def test_every_version_goes_with_all_that_hangs_on_it(filled: RAGPipeline):
     found = filled.retrieve("Quelltal merger")
     assert "secret.txt" in {one.source for one in found}
     assert "Quelltal" in everything(filled)
-    receipt = filled.documents.erase(["secret.txt"], actor="anna", reason="GDPR")
+    receipt = filled.view(actor="anna").documents.erase(["secret.txt"], reason="GDPR")
     assert receipt.complete and receipt.probe.phrases >= 2 and receipt.probe.places > 20
     assert receipt.counts == {
         "documents": 1, "versions": 2, "chunks": 2, "vectors": 2, "lexical_rows": 2, "token_vectors": 0, "acronyms": 0,
@@ -65,7 +65,7 @@ def test_every_version_goes_with_all_that_hangs_on_it(filled: RAGPipeline):
 
 
 def test_the_receipt_proves_what_it_means_and_quotes_nothing(filled: RAGPipeline):
-    receipt = filled.documents.erase(["secret.txt"], actor="anna", reason="GDPR")
+    receipt = filled.view(actor="anna").documents.erase(["secret.txt"], reason="GDPR")
     assert (receipt.erased_by, receipt.reason) == ("anna", "GDPR")
     (document,) = receipt.documents
     contents = [hashlib.sha256(text.encode()).digest() for text in (OLDER, SECRET)]

@@ -77,7 +77,7 @@ def test_a_diff_shows_the_lines_that_changed(filled: RAGPipeline):
 def test_an_old_version_comes_back_as_a_new_one(filled: RAGPipeline):
     before = filled.collections.list()[0]
     found = filled.retrieve("annual leave")[0]
-    written = filled.documents.restore("leave.md", 1, actor="anna")
+    written = filled.view(actor="anna").documents.restore("leave.md", 1)
     assert (written.version, written.status) == (4, "updated")
     record = filled.documents.get("leave.md")
     assert (record.content, record.title, record.metadata) == (TEXTS[0], "Leave 1", {"year": 2021})

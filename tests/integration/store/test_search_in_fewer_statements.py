@@ -72,6 +72,6 @@ def test_frequencies_are_those_of_the_last_count(filled: RAGPipeline):
     store.collections.refresh_term_stats(scope, store.collections.get(scope, "default"))
     after = compared()
     assert max(after.values()) == max(before.values()) + 9
-    view.documents.erase(["1.txt"], actor="test")
+    view.documents.erase(["1.txt"])
     store.collections.refresh_term_stats(scope, store.collections.get(scope, "default"))
     assert max(compared().values()) == max(after.values()) - 1

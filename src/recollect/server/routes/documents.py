@@ -14,7 +14,7 @@ from recollect.replies.erasure import ErasureReceiptJson, erasure_receipt_json
 from recollect.replies.history import LifetimeJson, RestoredVersionJson, lifetime_json, restored_version_json
 from recollect.replies.ingest import IngestResultJson, ingest_result_json
 from recollect.replies.jobs import JobJson, job_json
-from recollect.server.dependencies import Actor, DocumentReader, DocumentWriter, Reader, Writer
+from recollect.server.dependencies import DocumentReader, DocumentWriter, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
@@ -157,9 +157,9 @@ def close(document_id: Number, caller: DocumentWriter, if_match: IfMatch = None)
 
 
 @router.post("/documents/{document_id}/erase", summary="Erase a document")
-def erase(document_id: Number, body: ErasureBody, caller: DocumentWriter, actor: Actor) -> ErasureReceiptJson:
+def erase(document_id: Number, body: ErasureBody, caller: DocumentWriter) -> ErasureReceiptJson:
     """With every version, physically: it cannot be taken back. The receipt proves it and holds none of the content."""
-    receipt = caller.documents.erase([document_id], actor=actor, reason=body.reason, scrub=body.scrub)
+    receipt = caller.documents.erase([document_id], reason=body.reason, scrub=body.scrub)
     return erasure_receipt_json(receipt)
 
 
@@ -170,10 +170,10 @@ def reingest(document_id: Number, body: RereadBody, caller: DocumentWriter) -> I
 
 
 @router.post("/documents/{document_id}/restore", summary="Restore a version")
-def restore(document_id: Number, body: RestoreBody, caller: DocumentWriter, actor: Actor) -> RestoredVersionJson:
+def restore(document_id: Number, body: RestoreBody, caller: DocumentWriter) -> RestoredVersionJson:
     """What it said becomes the newest version. Department, tags and grants stay as they are."""
     department = caller.documents.history(document_id).department
-    written = caller.documents.restore(document_id, body.version, actor=actor)
+    written = caller.documents.restore(document_id, body.version)
     return restored_version_json(written, department=department)
 
 

@@ -111,6 +111,6 @@ def rotate(
 @router.delete("/keys/{key_id}", summary="Revoke a key", responses=documented(404))
 def revoke(key_id: Name, caller: AdministratorCaller, service: Asking) -> KeyReply:
     """It is refused from now on; by other processes within five seconds."""
-    revoked = caller.administration(service.rag).keys.revoke(key_id, actor=caller.actor)
+    revoked = caller.administration(service.rag).keys.revoke(key_id)
     service.authenticator.forget()
     return key_reply(revoked)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from recollect.replies.cursors import cursor_at
 from recollect.replies.logins import LoginReply, LoginsEndedReply, login_json, login_reply
-from recollect.server.dependencies import Actor, Administrator, Asking
+from recollect.server.dependencies import Administrator, Asking
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Name
@@ -30,9 +30,9 @@ def logins(view: Administrator, page: Paging, user: _User = None) -> LoginPageJs
 
 
 @router.delete("/logins", summary="Log out every browser of a user, or of everybody")
-def revoke_all(view: Administrator, actor: Actor, service: Asking, user: _User = None) -> LoginsEndedReply:
+def revoke_all(view: Administrator, service: Asking, user: _User = None) -> LoginsEndedReply:
     """Other processes notice within five seconds. Whoever has a key, or is known to the issuer, may log in again."""
-    ended = view.logins.revoke_all(user=user, actor=actor)
+    ended = view.logins.revoke_all(user=user)
     service.authenticator.logins.forget()
     return {"ended": ended}
 
@@ -44,8 +44,8 @@ def show(login_id: Name, view: Administrator) -> LoginReply:
 
 
 @router.delete("/logins/{login_id}", summary="Log a browser out", responses=documented(404))
-def revoke(login_id: Name, view: Administrator, actor: Actor, service: Asking) -> LoginReply:
+def revoke(login_id: Name, view: Administrator, service: Asking) -> LoginReply:
     """Other processes notice within five seconds."""
-    revoked = view.logins.revoke(login_id, actor=actor)
+    revoked = view.logins.revoke(login_id)
     service.authenticator.logins.forget()
     return login_reply(revoked)

@@ -9,7 +9,7 @@ from recollect.pipeline import View
 from recollect.replies.jobs import JobJson, job_json
 from recollect.replies.situating import ContextEstimateJson, context_estimate_json
 from recollect.replies.spaces import DroppedSpacesJson, SpacesJson, dropped_spaces_json, spaces_json
-from recollect.server.dependencies import Actor, Administrator, Operator
+from recollect.server.dependencies import Administrator, Operator
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Name
 from recollect.server.schemas.models import ReembedBody, RollbackBody
@@ -24,7 +24,7 @@ def spaces(name: Name, caller: Administrator) -> SpacesJson:
 
 
 @router.post("/spaces", status_code=202, summary="Change the embedding model", responses=documented(409))
-def reembed(name: Name, body: ReembedBody, caller: Operator, actor: Actor, response: Response) -> JobJson:
+def reembed(name: Name, body: ReembedBody, caller: Operator, response: Response) -> JobJson:
     """As `recollect reembed --model --background`: a worker embeds everything anew, compares, and changes to it.
 
     Searches and ingests go on meanwhile. Which models the server loads and pays for is for whoever runs it to say.
@@ -38,7 +38,6 @@ def reembed(name: Name, body: ReembedBody, caller: Operator, actor: Actor, respo
             minimum=body.minimum,
             switch=body.switch,
             rest=body.pause,
-            actor=actor,
         )
     except ConfigurationError as exc:
         # Not of how the server is set up, as elsewhere, but of what was asked for: a provider that it has not.
@@ -47,9 +46,9 @@ def reembed(name: Name, body: ReembedBody, caller: Operator, actor: Actor, respo
 
 
 @router.post("/spaces/rollback", status_code=202, summary="Go back to the model before", responses=documented(409))
-def rollback(name: Name, body: RollbackBody, caller: Administrator, actor: Actor, response: Response) -> JobJson:
+def rollback(name: Name, body: RollbackBody, caller: Administrator, response: Response) -> JobJson:
     """As `recollect reembed --rollback`, as a job: what came since is embedded with it, and it is used again."""
-    return _asked(response, job_json(_of(caller, name).jobs.rollback(rest=body.pause, actor=actor)))
+    return _asked(response, job_json(_of(caller, name).jobs.rollback(rest=body.pause)))
 
 
 @router.delete("/spaces", summary="Remove what is kept of other models", responses=documented(409))

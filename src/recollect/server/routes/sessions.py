@@ -33,7 +33,7 @@ from recollect.replies.sessions import (
     session_content_json,
     session_json,
 )
-from recollect.server.dependencies import Actor, Reader, Writer
+from recollect.server.dependencies import Reader, Writer
 from recollect.server.pages import Page, Paging, named_moment, numbered_moment, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.base import Name, Text
@@ -129,11 +129,11 @@ def rename(session: Name, body: RenameBody, caller: Writer) -> SessionJson:
 @router.delete(
     "/{session:named}", summary="Remove a conversation, and a session with documents", responses=documented(404)
 )
-def delete(session: Name, caller: Writer, actor: Actor, user: _User = None) -> DeletedSessionJson:
+def delete(session: Name, caller: Writer, user: _User = None) -> DeletedSessionJson:
     """With everything that was made of it, for good. Of the session's documents alone: `end`."""
     view = caller.view(user=user)
     try:
-        turns = view.memory.delete(session, actor=actor)
+        turns = view.memory.delete(session)
     except NotFoundError:
         if _documents(view, session) is None:
             raise
@@ -163,10 +163,10 @@ def remember(session: Name, body: RememberBody, caller: Writer) -> RememberedJso
 
 
 @router.post("/{session:named}/forget", summary="Remove turns", responses=documented(404))
-def forget(session: Name, body: ForgetBody, caller: Writer, actor: Actor) -> ForgottenTurnsJson:
+def forget(session: Name, body: ForgetBody, caller: Writer) -> ForgottenTurnsJson:
     """With everything that was made of them, for good."""
     view = caller.view(user=body.user)
-    return forgotten_turns_json(session, removed=view.memory.forget(session, body.turns, actor=actor))
+    return forgotten_turns_json(session, removed=view.memory.forget(session, body.turns))
 
 
 @router.post("/{session:named}/renew", summary="Begin the time of a session anew", responses=documented(404, 410))

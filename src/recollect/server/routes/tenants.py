@@ -20,7 +20,7 @@ from recollect.replies.tenants import (
     tenant_erasure_json,
     tenant_json,
 )
-from recollect.server.dependencies import Actor, Operator
+from recollect.server.dependencies import Operator
 from recollect.server.etags import IfMatch, require_match, tagged
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
@@ -76,11 +76,10 @@ def change(
 def erase(
     tenant: Name,
     caller: Operator,
-    actor: Actor,
     reason: Annotated[Text | None, Query(max_length=1_000, description="Why, for the receipt.")] = None,
 ) -> TenantErasureJson:
     """With everything that belongs to it, for good. What is left is the receipt."""
-    return tenant_erasure_json(caller.tenants.erase(tenant, actor=actor, reason=reason))
+    return tenant_erasure_json(caller.tenants.erase(tenant, reason=reason))
 
 
 @router.post("/{tenant:named}/shares", summary="Let another tenant read a collection", responses=documented(404))

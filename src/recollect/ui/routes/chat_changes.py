@@ -58,7 +58,7 @@ async def delete(session: _Session, visit: Visiting, user: _User = None) -> Resp
         found = False
         with suppress(NotFoundError):
             own_record(view, talk)
-            view.memory.delete(session, actor=visit.caller.actor)
+            view.memory.delete(session)
             found = True
         try:
             view.sessions.end(session)

@@ -47,7 +47,7 @@ async def set_lifetime(
 async def restore(visit: Visiting, document_id: Number, version: _Version) -> Response:
     """Make what a version said the newest version."""
     await visit.require("write", "ingest")
-    await visit.run(visit.view.documents.restore, document_id, version, actor=visit.caller.actor)
+    await visit.run(visit.view.documents.restore, document_id, version)
     return visit.go_to(f"/documents/{document_id}")
 
 
@@ -70,9 +70,7 @@ async def erase(
     if confirm.strip() != str(document_id):
         problem = visit.language.gettext("Nothing was erased: type the number of the document to confirm.")
         return await _asked(visit, document_id, reason=reason, problem=problem)
-    receipt = await visit.run(
-        visit.view.documents.erase, [document_id], actor=visit.caller.actor, reason=reason.strip() or None
-    )
+    receipt = await visit.run(visit.view.documents.erase, [document_id], reason=reason.strip() or None)
     written = json.dumps(erasure_receipt_json(receipt), indent=2)
     return visit.page("documents/erased.html", LIBRARY, receipt=receipt, written=written)
 

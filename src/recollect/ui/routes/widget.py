@@ -77,7 +77,7 @@ async def ask(request: Request, body: Asked) -> Response:
     caller, widget = await run_in_threadpool(
         service.authenticator.authenticate_widget, text, address=address_of(request)
     )
-    request.state.caller, request.state.actor = caller, caller.actor
+    request.state.caller = caller
     await admit(request, caller, service, kind="answer")
     view = caller.view(service.rag).view(collections=widget.collection)
 

@@ -115,7 +115,7 @@ async def rotate(visit: Administering, key_id: str, grace: _Text = "1d", expires
 @router.post(f"{KEYS.path}/{{key_id}}/revoke")
 async def revoke(visit: Administering, key_id: str) -> Response:
     """Refuse it from now on."""
-    await visit.run(lambda: visit.administration.keys.revoke(key_id, actor=visit.caller.actor))
+    await visit.run(lambda: visit.administration.keys.revoke(key_id))
     visit.service.authenticator.forget()
     return visit.go_to(f"{KEYS.path}/{key_id}?told=revoked")
 

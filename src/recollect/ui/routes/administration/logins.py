@@ -35,7 +35,7 @@ async def logins(
 @router.post(f"{LOGINS.path}/{{login_id}}/end")
 async def end(visit: Administering, login_id: str) -> Response:
     """Log a browser out."""
-    await visit.run(lambda: visit.administration.logins.revoke(login_id, actor=visit.caller.actor))
+    await visit.run(lambda: visit.administration.logins.revoke(login_id))
     visit.service.authenticator.logins.forget()
     return visit.go_to(f"{LOGINS.path}?told=ended")
 
@@ -43,6 +43,6 @@ async def end(visit: Administering, login_id: str) -> Response:
 @router.post(f"{LOGINS.path}/end")
 async def end_all(visit: Administering, user: Annotated[str, Form(max_length=500)] = "") -> Response:
     """Log out every browser of a user, or of everybody."""
-    await visit.run(lambda: visit.administration.logins.revoke_all(user=user.strip() or None, actor=visit.caller.actor))
+    await visit.run(lambda: visit.administration.logins.revoke_all(user=user.strip() or None))
     visit.service.authenticator.logins.forget()
     return visit.go_to(f"{LOGINS.path}?told=ended")

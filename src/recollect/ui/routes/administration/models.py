@@ -72,7 +72,6 @@ async def reembed(
             samples=int(_read(samples, "The questions")),
             minimum=minimum,
             switch=switch,
-            actor=visit.caller.actor,
         )
     )
     return visit.go_to(f"{MODELS.path}/jobs/{job.job_id}")
@@ -99,7 +98,7 @@ async def cancel(visit: Administering, job_id: int) -> Response:
 async def rollback(visit: Administering, collection: _Text) -> Response:
     """Ask for the model before: what came since is embedded with it first."""
     view = visit.administration.view(collections=collection)
-    job = await visit.run(lambda: view.jobs.rollback(actor=visit.caller.actor))
+    job = await visit.run(lambda: view.jobs.rollback())
     return visit.go_to(f"{MODELS.path}/jobs/{job.job_id}")
 
 

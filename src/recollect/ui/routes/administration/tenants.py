@@ -93,15 +93,13 @@ async def erase(visit: Operating, tenant_id: int, name: _Text = "", reason: _Tex
     found = await visit.run(lambda: view.tenants.get(tenant_id))
     if name.strip() != found.name:
         raise UsageError("Type the tenant's name as it is: nothing brings back what is erased.")
-    receipt = await visit.run(
-        lambda: view.tenants.erase(tenant_id, actor=visit.caller.actor, reason=reason.strip() or None)
-    )
+    receipt = await visit.run(lambda: view.tenants.erase(tenant_id, reason=reason.strip() or None))
     return shown(visit, TENANTS, "tenant_erased.html", receipt=receipt)
 
 
 def _operator(visit: Visit) -> View:
     """The view of whoever runs the store."""
-    return visit.service.rag.view(tenant=visit.caller.tenant, principal=None)
+    return visit.caller.owner(visit.service.rag)
 
 
 def _limit(text: str) -> int | None:
