@@ -9,8 +9,8 @@ from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 from recollect.documents._html import parse_html
+from recollect.documents._metadata import parse_time
 from recollect.documents._parsed import Parsed, TextBuilder, one_line
-from recollect.documents._times import parse_time
 from recollect.documents.formats import UnreadableError
 
 _CONTAINER = "META-INF/container.xml"

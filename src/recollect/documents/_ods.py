@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from recollect.documents._cells import tables_of_sheet
+from recollect.documents._metadata import parse_time
 from recollect.documents._parsed import Parsed, TextBuilder, one_line
-from recollect.documents._times import parse_time
 from recollect.documents._xml import parse_tree
 from recollect.documents.formats import UnreadableError
 

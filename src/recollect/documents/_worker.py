@@ -236,7 +236,7 @@ def _recognised(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], b
 
 
 def _pictures(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    from recollect.documents._picture_finding import find_pictures
+    from recollect.documents.pictures import find_pictures
 
     found = find_pictures(data, request["name"], request["mime_type"])
     told = [[one.mime_type, one.page, one.box, len(one.data)] for one in found]

@@ -7,8 +7,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from recollect.documents._html import parse_markup
+from recollect.documents._metadata import parse_time
 from recollect.documents._parsed import Parsed, TextBuilder, one_line
-from recollect.documents._times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,21 +14,10 @@ from recollect.documents._data import parse_json, parse_table
 from recollect.documents._epub import parse_epub
 from recollect.documents._html import parse_html
 from recollect.documents._mail import parse_mail
-from recollect.documents._markup import (
-    front_matter,
-    front_matter_list,
-    markdown_headings,
-    org_headings,
-    org_keywords,
-    rst_headings,
-    without_silent_markdown,
-    without_silent_rst,
-)
-from recollect.documents._naming import choose_title
+from recollect.documents._metadata import choose_title
 from recollect.documents._office import parse_office
 from recollect.documents._parsed import Fact, Parsed, one_line
 from recollect.documents._text import NotTextError, clean, decode
-from recollect.documents._titles import title_headings
 from recollect.documents.feeds import parse_feed
 from recollect.documents.formats import (
     DOCX,
@@ -45,6 +34,17 @@ from recollect.documents.formats import (
     detect,
     is_picture_name,
     is_plain,
+)
+from recollect.documents.headings import (
+    front_matter,
+    front_matter_list,
+    markdown_headings,
+    org_headings,
+    org_keywords,
+    rst_headings,
+    title_headings,
+    without_silent_markdown,
+    without_silent_rst,
 )
 from recollect.documents.ocr.available import can_recognise, without_text
 from recollect.documents.ocr.pages import PageCallback, recognise_pages

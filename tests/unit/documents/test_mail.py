@@ -7,9 +7,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from recollect.documents._mail import parse_mail
-from recollect.documents._mail_marks import marks_of
-from recollect.documents._tnef import unpack_tnef
+from recollect.documents._mail import marks_of, parse_mail, unpack_tnef
 from recollect.documents.reader import read_bytes
 
 ATTRIBUTIONS = [

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import date
 
 from recollect.documents import read_bytes
-from recollect.documents._markup import front_matter, markdown_headings, org_headings, rst_headings
+from recollect.documents.headings import front_matter, markdown_headings, org_headings, rst_headings
 
 
 def shape(headings):

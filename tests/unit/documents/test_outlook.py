@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.documents._cfb import CompoundFileError, Storage, read_compound
-from recollect.documents._outlook import outlook_parts
+from recollect.documents._outlook import CompoundFileError, Storage, outlook_parts, read_compound
 from recollect.documents.reader import read_bytes
 
 from .made_outlook import compound, outlook

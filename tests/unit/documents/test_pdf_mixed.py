@@ -9,8 +9,7 @@ import pytest
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading, ReadLine
 from recollect.documents.pdf import parse_pages
-from recollect.documents.pdf._grid import Table, understand
-from recollect.documents.pdf._header import Column, column_labels
+from recollect.documents.pdf._grid import Column, Table, column_labels, understand
 from recollect.documents.pdf._lines import Line
 from recollect.documents.pdf._words import Segment
 from recollect.documents.reader import parse

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.documents._titles import find_titles, title_headings
+from recollect.documents.headings import find_titles, title_headings
 
 BODY = "Employees are entitled to thirty days of paid leave in every calendar year."
 

@@ -260,7 +260,7 @@ def test_what_the_libraries_take_is_not_the_files(tmp_path, monkeypatch):
         assert "Text." in read_bytes(data, name="a.docx", workers=pool).content
     finally:
         pool.close()
-    assert list(tmp_path.rglob("_kreuzberg.*.pyc"))
+    assert list(tmp_path.rglob("_office.*.pyc"))
 
 
 def test_a_worker_imports_the_parsers_and_not_the_package():

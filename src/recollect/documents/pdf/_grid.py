@@ -4,14 +4,375 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from recollect.documents.pdf._header import Column, column_labels
 from recollect.documents.pdf._lines import Line, is_value
-from recollect.documents.pdf._row_labels import Row, labelled
 from recollect.documents.pdf._tables import CLOSE, OF_PERIOD, UNITS, hangs_below
-from recollect.documents.pdf._words import Segment
+from recollect.documents.pdf._words import RIGHT_TO_LEFT, Segment
+
+# The labels of a table's columns, put together from the lines above them.
+#
+# A text over several columns names them all: what it spans is told by the rule below it, else by how the texts of its
+# line divide the columns.
+
+
+SEPARATOR = " › "
+_BELOW, _ABOVE = 7.0, 3.0
+_TOUCHING = 1.5
+_TIGHT, _CLOSE, _ALIGNED, _OFF_MIDDLE = 0.25, 0.5, 3.0, 0.15
+_ENDS_OPEN = re.compile(r"\bend(?:ed|ing)\b", re.IGNORECASE)
+#: Years and levels name columns of their own below what stands over several.
+_OWN_LEVEL = re.compile(r"(?:fy\s*)?(?:19|20)\d\d\b|level [123]\b|\d\d/\d\d|(?:for the )?years? end", re.IGNORECASE)
+#: So do the measures of a change.
+_MEASURES = frozenset("$€£¥%#")
+
+
+@dataclass(slots=True)
+class Column:
+    """The place of a column on the page."""
+
+    x0: float
+    x1: float
+    count: int = 1
+
+    def overlap(self, x0: float, x1: float) -> float:
+        """How much of an interval is in the column; negative: how far it is away."""
+        return min(self.x1, x1) - max(self.x0, x0)
+
+
+def column_labels(
+    lines: Sequence[Sequence[Segment]], columns: Sequence[Column], rules: Sequence[tuple[float, float, float]]
+) -> list[str]:
+    """One label for each column: the levels from above, joined by `SEPARATOR`.
+
+    Args:
+        lines: The cells above the values, line by line.
+        columns: The columns of values.
+        rules: The thin lines drawn on the page: left end, right end and height of each.
+    """
+    levels: list[list[tuple[str, tuple[int, ...]]]] = [[] for _ in columns]
+    named = False
+    unwrapped = _unwrapped_labels(lines, columns, rules)
+    for number, cells in enumerate(unwrapped):
+        if not cells:
+            continue
+        under = next((one for one in unwrapped[number + 1 :] if one), [])
+        had_others = len(cells) == 1 < len(lines[number])
+        spans = _shared_out(cells, under, columns) or _spans(cells, columns, rules, again=named or had_others)
+        named = named or any(len(span) == len(columns) for span in spans)
+        for cell, span in zip(cells, spans, strict=True):
+            for at in span:
+                below = levels[at]
+                if below and below[-1][1] == span:
+                    below[-1] = (f"{below[-1][0]} {cell.text}", span)
+                else:
+                    below.append((cell.text, span))
+    return [SEPARATOR.join(_without_repeats([text for text, _ in below])) for below in levels]
+
+
+def _unwrapped_labels(
+    lines: Sequence[Sequence[Segment]], columns: Sequence[Column], rules: Sequence[tuple[float, float, float]]
+) -> list[list[Segment]]:
+    """The lines with texts of several lines put together in the last of these; a line may be left without any."""
+    done = [list(cells) for cells in lines]
+    for upper, lower in pairwise(done):
+        more = len(lower) > len(upper)
+        for cell in list(upper):
+            below = [at for at, one in enumerate(lower) if _overlap(cell, one) > 0]
+            if len(below) != 1:
+                continue
+            one = lower[below[0]]
+            if sum(_overlap(other, one) > 0 for other in upper) > 1 or not _goes_on_in(cell, one, rules):
+                continue
+            if more and not _ruled(one, lower, columns, rules) and cell.y0 - one.y1 > _TIGHT * one.size:
+                continue
+            upper.remove(cell)
+            x0, x1 = min(cell.x0, one.x0), max(cell.x1, one.x1)
+            lower[below[0]] = replace(one, text=f"{cell.text} {one.text}", x0=x0, x1=x1)
+    return done
+
+
+def _overlap(one: Segment, other: Segment) -> float:
+    return min(one.x1, other.x1) - max(one.x0, other.x0)
+
+
+def _goes_on_in(upper: Segment, lower: Segment, rules: Sequence[tuple[float, float, float]]) -> bool:
+    """Whether a text goes on right below: set to the same middle or edge, and not ruled off."""
+    if upper.y0 - lower.y1 > _CLOSE * lower.size or _OWN_LEVEL.match(lower.text):
+        return False
+    if lower.text in _MEASURES and any(map(str.isdigit, upper.text)):
+        return False  # a measure of a period
+    if _ENDS_OPEN.search(upper.text) and not any(map(str.isdigit, lower.text)):
+        return False  # a period over several columns
+    middle = (lower.x0 + lower.x1) / 2
+    shifts = (upper.x0 + upper.x1) / 2 - middle, upper.x0 - lower.x0, upper.x1 - lower.x1
+    if min(map(abs, shifts)) > _ALIGNED:
+        return False
+    bottom, top = (lower.y0 + lower.y1) / 2, (upper.y0 + upper.y1) / 2
+    return not any(x0 <= middle <= x1 and bottom < height < top for x0, x1, height in rules)
+
+
+def _without_repeats(parts: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    for part in parts:
+        part = part.strip().rstrip(",:").strip()
+        if part and part not in kept:
+            kept.append(part)
+    return kept
+
+
+def _spans(
+    cells: Sequence[Segment],
+    columns: Sequence[Column],
+    rules: Sequence[tuple[float, float, float]],
+    *,
+    again: bool,
+) -> list[tuple[int, ...]]:
+    """Which columns each cell of a line names; ``again``: a line above names all of them."""
+    ruled = [_ruled(cell, cells, columns, rules) for cell in cells]
+    if all(ruled) and len({at for span in ruled for at in span}) == sum(map(len, ruled)):
+        return ruled
+    divided = _divided(cells, columns)
+    if divided is not None and not (again and len(cells) == 1):
+        return divided
+    spans: list[tuple[int, ...]] = []
+    for cell, by_rule in zip(cells, ruled, strict=True):
+        over = tuple(at for at, column in enumerate(columns) if column.overlap(cell.x0, cell.x1) > 0)
+        spans.append(by_rule if len(by_rule) > 1 else over or (_nearest(cell, columns),))
+    return spans
+
+
+def _shared_out(
+    cells: Sequence[Segment], below: Sequence[Segment], columns: Sequence[Column]
+) -> list[tuple[int, ...]] | None:
+    """Which columns each cell names where the line below names each with a year or measure: groups below their middles.
+
+    The numbers of a column end below one another, so that its place reaches to the end of the column before it.
+    """
+    if not 1 < len(cells) < len(columns) or len(below) != len(columns):
+        return None
+    if not all(_OWN_LEVEL.match(cell.text) or cell.text in _MEASURES for cell in below):
+        return None
+    ends = [(column.x0, column.x1) for column in columns]
+    starts = [min(ends[0][0], below[0].x0), *(x1 for _, x1 in ends[:-1])]
+    spans: list[tuple[int, ...]] = []
+    at = 0
+    for number, cell in enumerate(cells):
+        left = len(cells) - number - 1
+        behind = len(columns) - left if left else len(columns)
+        # What stands twice below a text is not of one group.
+        ways = [
+            stop
+            for stop in (range(at + 1, behind + 1) if left else (len(columns),))
+            if len({one.text for one in below[at:stop]}) == stop - at
+        ]
+        if not ways:
+            return None
+        middle = (cell.x0 + cell.x1) / 2
+        stop = min(ways, key=lambda stop: abs((starts[at] + ends[stop - 1][1]) / 2 - middle))
+        width = ends[stop - 1][1] - starts[at]
+        if abs((starts[at] + ends[stop - 1][1]) / 2 - middle) > _OFF_MIDDLE * width:
+            return None
+        spans.append(tuple(range(at, stop)))
+        at = stop
+    return spans
+
+
+def _nearest(cell: Segment, columns: Sequence[Column]) -> int:
+    return max(range(len(columns)), key=lambda at: columns[at].overlap(cell.x0, cell.x1))
+
+
+def _ruled(
+    cell: Segment,
+    cells: Sequence[Segment],
+    columns: Sequence[Column],
+    rules: Sequence[tuple[float, float, float]],
+) -> tuple[int, ...]:
+    """The columns above the rule that a cell stands on; none where there is none of its own."""
+    near = sorted(rule for rule in rules if cell.y0 - _BELOW <= rule[2] <= cell.y0 + _ABOVE)
+    runs: list[list[float]] = []
+    for x0, x1, _ in near:
+        if runs and x0 <= runs[-1][1] + _TOUCHING:
+            runs[-1][1] = max(runs[-1][1], x1)
+        else:
+            runs.append([x0, x1])
+    middle = (cell.x0 + cell.x1) / 2
+    run = next((run for run in runs if run[0] - 2 <= middle <= run[1] + 2), None)
+    if (
+        run is None
+        or run[1] - run[0] < 0.8 * (cell.x1 - cell.x0)
+        or any(one is not cell and run[0] < (one.x0 + one.x1) / 2 < run[1] for one in cells)
+    ):
+        return ()
+    whole = columns[-1].x1 - columns[0].x0
+    if run[0] < columns[0].x0 - 0.3 * whole - 20:
+        return ()
+    return tuple(at for at, one in enumerate(columns) if run[0] - 2 <= (one.x0 + one.x1) / 2 <= run[1] + 2)
+
+
+def _divided(cells: Sequence[Segment], columns: Sequence[Column]) -> list[tuple[int, ...]] | None:
+    """Equal groups of columns, each below the middle of a cell; None where the line does not divide them so."""
+    if not cells or len(columns) % len(cells) or len(cells) == len(columns):
+        return None
+    each = len(columns) // len(cells)
+    spans: list[tuple[int, ...]] = []
+    for number, cell in enumerate(cells):
+        group = range(number * each, (number + 1) * each)
+        x0, x1 = columns[group[0]].x0, columns[group[-1]].x1
+        if abs((cell.x0 + cell.x1) - (x0 + x1)) > 0.5 * (x1 - x0) or cell.x0 > columns[group[-1]].x0 + 2:
+            return None
+        spans.append(tuple(group))
+    return spans
+
+
+# The labels of a table's rows: wrapped ones joined, groups put before them as a path.
+
+
+_INDENT = 2.0
+# In heights of the line: values stand below texts of several lines.
+_BESIDE = 1.5
+_OPEN_ENDS = (
+    ",",
+    " at",
+    " as",
+    " with",
+    " that",
+    " which",
+    " and",
+    " of",
+    " to",
+    " in",
+    " for",
+    " the",
+    " or",
+    " on",
+    " by",
+    " from",
+    "(",
+    "-",
+    "—",
+)
+
+
+@dataclass(slots=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        label: What its line begins with.
+        values: One for each column, blank where there is none.
+        x0: Where the label begins.
+        lines: The lines that it stands on.
+    """
+
+    label: str
+    values: list[str]
+    x0: float
+    lines: list[Line]
+
+    @property
+    def filled(self) -> bool:
+        """Whether there is any value."""
+        return any(self.values)
+
+
+def labelled(rows: Sequence[Row]) -> list[Row]:
+    """Rows with whole labels: lines without values become part of a label, or the name of a group."""
+    return _grouped(_unwrapped_rows(rows))
+
+
+def _unwrapped_rows(rows: Sequence[Row]) -> list[Row]:
+    done: list[Row] = []
+    for at, row in enumerate(rows):
+        before = done[-1] if done else None
+        if before is not None and (_wraps(before, row) or _brings_values(before, row)):
+            label = f"{before.label} {row.label}".strip()
+            values = [f"{one} {two}".strip() for one, two in zip(before.values, row.values, strict=True)]
+            done[-1] = Row(label, values, before.x0, [*before.lines, *row.lines])
+        elif before is not None and _continues(before, row, rows[at + 1] if at + 1 < len(rows) else None):
+            label = f"{before.label} {row.label}".strip()
+            values = row.values if row.filled else before.values
+            done[-1] = Row(label, values, before.x0, [*before.lines, *row.lines])
+        else:
+            done.append(row)
+    return done
+
+
+def _wraps(before: Row, row: Row) -> bool:
+    """Whether a row holds nothing but words that go on with those of the row before it, right behind it."""
+    if not (before.filled and row.filled) or (row.label and not row.label[:1].islower()):
+        return False
+    if before.lines[-1].y0 - row.lines[0].y1 > CLOSE * row.lines[0].size:
+        return False
+    below = [(one, two) for one, two in zip(before.values, row.values, strict=True) if two]
+    words = all(not is_value(one or two) for one, two in below)
+    return words and any(one for one, _ in below)
+
+
+def _brings_values(before: Row, row: Row) -> bool:
+    """Whether a row without a label has the values of the one before it, whose texts are wrapped above them."""
+    if row.label or not before.label or not before.filled or not row.filled:
+        return False
+    if before.lines[-1].y0 - row.lines[0].y1 > _BESIDE * row.lines[0].size:
+        return False
+    pairs = list(zip(before.values, row.values, strict=True))
+    if any(is_value(one) for one, _ in pairs) or not any(is_value(two) for _, two in pairs):
+        return False
+    return not any(one and is_value(two) for one, two in pairs)
+
+
+def _continues(before: Row, row: Row, following: Row | None) -> bool:
+    """Whether a row goes on with the label of the one before it."""
+    if before.filled and row.filled:
+        return False
+    small = row.label[:1].islower() or row.label[:1] in {")", "&"}
+    if not before.filled:
+        if not row.label:
+            # Values on a line of their own, beside a label of two lines or more.
+            return row.filled and before.lines[-1].y0 - row.lines[0].y1 < 0.3 * row.lines[0].size
+        open_bracket = before.label.count("(") > before.label.count(")")
+        return small or open_bracket or before.label.endswith(_OPEN_ENDS)
+    if row.filled or not row.label:
+        return False
+    follower_small = following is not None and following.label[:1].islower()
+    return (small and not follower_small) or before.label.endswith(_OPEN_ENDS)
+
+
+def _grouped(rows: Sequence[Row]) -> list[Row]:
+    """The path of groups before each label; a group without rows stays as a row of its own."""
+    groups: list[tuple[float, Row, bool]] = []
+    done: list[Row] = []
+    used: set[int] = set()
+    for at, row in enumerate(rows):
+        groups = [group for group in groups if not _leaves(row, group[0], flat=group[2])]
+        if not row.filled:
+            bold = row.lines[0].bold
+            groups = [one for one in groups if row.x0 > one[0] + _INDENT or (one[1].lines[0].bold and not bold)]
+            groups.append((row.x0, row, _is_flat(rows, at)))
+            done.append(row)
+            continue
+        path = [group.label.rstrip(":").strip() for _, group, _ in groups]
+        used.update(id(group) for _, group, _ in groups)
+        label = SEPARATOR.join(part for part in (*path, row.label) if part)
+        done.append(Row(label, row.values, row.x0, row.lines))
+        if row.label.lower().startswith(("total", "net ")):
+            groups = [group for group in groups if not (group[2] and row.x0 <= group[0] + _INDENT)]
+    return [row for row in done if row.filled or id(row) not in used]
+
+
+def _leaves(row: Row, group_x0: float, *, flat: bool) -> bool:
+    if not row.label:
+        return False
+    return row.x0 < group_x0 - _INDENT if flat else row.x0 <= group_x0 + _INDENT
+
+
+def _is_flat(rows: Sequence[Row], group: int) -> bool:
+    """Whether the rows of a group are not indented below its name."""
+    following = next((row for row in rows[group + 1 : group + 4] if row.label), None)
+    return following is not None and following.x0 <= rows[group].x0 + _INDENT
+
 
 YEAR = re.compile(
     r"(?:(?:FY|Fiscal)?\s*(?:19|20)\d\d\s*[*E]?(?:\s?\(\w\))?|[12]?Q\d.*|[1-4]Q.*|\d\d/\d\d)", re.IGNORECASE
@@ -320,3 +681,43 @@ def _row(line: Line, columns: Sequence[Column], left: float) -> tuple[Row, int]:
         values[at] = f"{values[at]} {sign}{cell.text}".strip()
         sign = ""
     return Row(" ".join(labels), values, line.cells[0].x0, [line]), clashes
+
+
+# Tables that are read from right to left, as in a mirror: then they are read as all others are.
+
+
+def runs_leftwards(segments: Iterable[Segment]) -> bool:
+    """Whether most words are written from right to left; numbers say nothing."""
+    leftwards = rightwards = 0
+    for one in segments:
+        if RIGHT_TO_LEFT.search(one.text):
+            leftwards += len(one.text)
+        elif any(map(str.isalpha, one.text)):
+            rightwards += len(one.text)
+    return leftwards > rightwards
+
+
+def in_mirror(line: Line) -> Line:
+    """A copy of a line with its cells from left to right as they stand from right to left, or the other way round."""
+    cells = sorted(map(segment_in_mirror, line.cells), key=lambda cell: cell.x0)
+    return Line(cells, line.page, line.region, line.turn)
+
+
+def segment_in_mirror(one: Segment) -> Segment:
+    """A copy of a segment at its place in a mirror."""
+    return replace(one, x0=-one.x1, x1=-one.x0, rtl=False)
+
+
+def rules_in_mirror(rules: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+    """Level lines at their places in a mirror."""
+    return [(-x1, -x0, height) for x0, x1, height in rules]
+
+
+def turn_back(table: Table) -> Table:
+    """A table that was read in a mirror, with its lines where they stand on the page."""
+    seen: set[int] = set()
+    for line in (*table.lines, *(line for row in table.rows for line in row.lines)):
+        if id(line) not in seen:
+            seen.add(id(line))
+            line.cells = [segment_in_mirror(cell) for cell in line.cells]
+    return table

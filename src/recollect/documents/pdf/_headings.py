@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from recollect.documents._titles import find_titles
+from recollect.documents.headings import find_titles
 from recollect.documents.pdf._grid import Table
 from recollect.documents.pdf._library import OutlineEntry
 from recollect.documents.pdf._lines import Line

@@ -7,17 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from recollect.documents._filings import filing_title
-from recollect.documents._naming import sensible_title
+from recollect.documents._metadata import filing_title, parse_time, sensible_title
 from recollect.documents._parsed import Fact, Parsed
-from recollect.documents._times import parse_time
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading, Readings
 from recollect.documents.pdf import _library
 from recollect.documents.pdf._columns import in_reading_order
-from recollect.documents.pdf._drawing import is_picture
 from recollect.documents.pdf._furniture import drop_furniture
-from recollect.documents.pdf._grid import Table, understand
+from recollect.documents.pdf._grid import Table, in_mirror, rules_in_mirror, runs_leftwards, turn_back, understand
 from recollect.documents.pdf._headings import (
     LEAST_OUTLINE,
     Block,
@@ -26,17 +23,13 @@ from recollect.documents.pdf._headings import (
     headings_by_rule,
     largest_type,
 )
-from recollect.documents.pdf._hyphens import Hyphens
-from recollect.documents.pdf._lines import Line
-from recollect.documents.pdf._mirrored import in_mirror, rules_in_mirror, runs_leftwards, turn_back
+from recollect.documents.pdf._lines import Line, segments_of_reading
 from recollect.documents.pdf._notes import notes_of
-from recollect.documents.pdf._places import Places, places_of_page, places_of_reading
-from recollect.documents.pdf._recognised import segments_of_reading
+from recollect.documents.pdf._pictures import is_picture
 from recollect.documents.pdf._ruled import Edge, goes_on, rows_that_follow, take_tables
-from recollect.documents.pdf._spaces import mend_spaces
 from recollect.documents.pdf._tables import table_spans
-from recollect.documents.pdf._words import Segment, Turn, says_nothing, segments_of
-from recollect.documents.pdf._writer import Writer
+from recollect.documents.pdf._words import Hyphens, Segment, Turn, mend_spaces, says_nothing, segments_of
+from recollect.documents.pdf._writer import Places, Writer, places_of_page, places_of_reading
 
 if TYPE_CHECKING:
     from datetime import datetime

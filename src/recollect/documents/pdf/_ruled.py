@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from recollect.documents.pdf._grid import YEAR, Table
-from recollect.documents.pdf._header import SEPARATOR, Column
+from recollect.documents.pdf._grid import (
+    SEPARATOR,
+    YEAR,
+    Column,
+    Row,
+    Table,
+    runs_leftwards,
+    segment_in_mirror,
+    turn_back,
+)
 from recollect.documents.pdf._lines import Line, is_value, lines_of
-from recollect.documents.pdf._mirrored import runs_leftwards, segment_in_mirror, turn_back
-from recollect.documents.pdf._row_labels import Row
 from recollect.documents.pdf._tables import UNITS
 from recollect.documents.pdf._words import Segment
 

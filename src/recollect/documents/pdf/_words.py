@@ -10,6 +10,8 @@ import ctypes
 import math
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from recollect.documents._text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+
 
 Turn = Literal[0, 90, 180, 270]
 # pdfium's mark for a hyphen at the end of a line whose word goes on in the next; it then leaves out the line end.
@@ -376,3 +379,104 @@ class _Boldness:
             heavy = pdfium.FPDFFont_GetWeight(font) >= _BOLD_WEIGHT
             self._fonts[address] = heavy or _BOLD_NAME.search(name.value) is not None
         return self._fonts[address]
+
+
+# Stray spaces inside words: gaps that may be a letter's or a word's are judged by the words of the document.
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_AROUND = re.compile(rf"([^\W_]*){DOUBTFUL}([^\W_]*)")
+_SHORT_WORDS = frozenset("aAIiyYeEoOàuUwz")
+
+
+def mend_spaces(segments: Iterable[Segment]) -> None:
+    """Settles the doubtful spaces of a document's segments: out where both sides are one word of the document.
+
+    They are where the whole is written elsewhere without a gap, and more often than the rarer of its sides.
+    """
+    words: Counter[str] = Counter()
+    doubtful: list[Segment] = []
+    for segment in segments:
+        text = segment.text
+        if DOUBTFUL in text:
+            doubtful.append(segment)
+            text = _AROUND.sub(" ", text)
+        words.update(_LETTERS.findall(text.casefold()))
+    if not doubtful:
+        return
+
+    def settled(before: str, after: str) -> str:
+        if not before or not after:
+            return f"{before} {after}"
+        whole = words[(before + after).casefold()]
+        sides = min(words[one.casefold()] if len(one) > 1 or one in _SHORT_WORDS else 0 for one in (before, after))
+        # Of two letters that overlap, as in slanted type, pdfium leaves out one.
+        if before.endswith("f") and words[(before + "f" + after).casefold()] > max(whole, sides):
+            return f"{before}f{after}"
+        return before + after if whole > sides else f"{before} {after}"
+
+    for segment in doubtful:
+        done, *rest = segment.text.split(DOUBTFUL)
+        for part in rest:
+            start, end = _last_word(done), _first_word(part)
+            done = done[:start] + settled(done[start:], part[:end]) + part[end:]
+        segment.text = done
+
+
+def _last_word(text: str) -> int:
+    """Where the letters and digits at the end of a text begin."""
+    at = len(text)
+    while at and text[at - 1].isalnum():
+        at -= 1
+    return at
+
+
+def _first_word(text: str) -> int:
+    """Where the letters and digits at the beginning of a text end."""
+    at = 0
+    while at < len(text) and text[at].isalnum():
+        at += 1
+    return at
+
+
+# Words that were split at the ends of lines.
+
+
+_WORDS = re.compile(r"\w+(?:-\w+)*")
+_LAST = re.compile(r"(\w{1,40})[\x02-]$")
+_FIRST = re.compile(r"\w{1,40}")
+_SPLIT_LINE = re.compile(r"\w[\x02]$")
+
+
+class Hyphens:
+    """Decides whether the hyphen at a line's end belongs to the word (``six-month``) or to the line (``adip-iscing``).
+
+    The form that the document has elsewhere decides, and else whether it splits words often, as typesetting programs
+    do.
+
+    Args:
+        lines: All lines of the document.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        texts = list(lines)
+        splits = sum(1 for text in texts if _SPLIT_LINE.search(text))
+        self._typeset = splits > 0.03 * len(texts)
+        self._words = Counter(_WORDS.findall("\n".join(texts).lower())) if splits or _any_hyphen(texts) else Counter()
+
+    def joined(self, line: str, following: str) -> str | None:
+        """What ``line`` becomes before ``following`` is set right behind it; None: they are two words."""
+        end, start = _LAST.search(line), _FIRST.match(following)
+        if end is None or start is None:
+            return line[:-1] + "-" if line.endswith(HYPHEN) else None
+        solid, hyphenated = (end[1] + start[0]).lower(), f"{end[1]}-{start[0]}".lower()
+        as_solid, as_hyphenated = self._words[solid], self._words[hyphenated]
+        keeps = line[:-1] + "-"
+        if not start[0][0].islower() or as_hyphenated > as_solid:
+            return keeps
+        marked = line.endswith(HYPHEN)
+        return line[:-1] if as_solid > as_hyphenated or (self._typeset and marked) else keeps
+
+
+def _any_hyphen(texts: Iterable[str]) -> bool:
+    return any(text.endswith("-") for text in texts)
