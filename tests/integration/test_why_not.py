@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
+from datetime import UTC, datetime
+from itertools import product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from hostile import EFFORT
 from recollect import Document, RAGPipeline, RetrievalOptions
 from recollect.errors import NotFoundError, UsageError
+from recollect.model.filter import EVERY_FIELD, FIELDS
 from recollect.model.why_not import WhyNot, WhyNotStage
 
 TOPICS = ("turbine", "gearbox", "rotor", "mast", "cable")
@@ -134,6 +138,46 @@ def test_a_filter_is_named_with_the_documents_own_value_and_the_rest_goes_on_wit
     # What it meets still holds: no other document has such a title.
     assert stage(told, "dense").detail.endswith("rank 1 of 1 chunk")
     assert "Without that it would be result 1 of 1." in told.verdict
+
+
+def test_a_reason_names_the_value_by_which_a_filter_on_that_field_finds_the_document(pipeline: RAGPipeline):
+    pipeline.ingest(
+        [
+            Document(content="Annual leave is asked for in writing.", source="bare.txt"),
+            Document(
+                content="Annual leave is thirty days.",
+                source="full.txt",
+                title="Leave",
+                department="hr",
+                language="en",
+                tags=("rule", "old"),
+                metadata={"year": 2003},
+                event_time=datetime(2026, 1, 31, tzinfo=UTC),
+            ),
+        ]
+    )
+    others = {"number": 2**62, "moment": "1900-01-01"}
+    for field, document in product([*FIELDS, "metadata.year"], ["bare.txt", "full.txt"]):
+        kind = EVERY_FIELD[field.partition(".")[0]].kind
+        excluding = RetrievalOptions(filters={field: others.get(kind, "something else")})
+        told = stage(pipeline.why_not("leave", document, excluding), "filter")
+        reason = told.detail.partition(" excludes it: ")[2]
+        if reason == f"it has no {field}":
+            finding = [{field: {"exists": False}}]
+        else:
+            text = reason.removeprefix(f"its {field} is ")
+            value = text if kind == "moment" else literal_eval(text)
+            finding = [{field: {"contains": name}} for name in value] if kind == "names" else [{field: value}]
+        found = pipeline.search("leave", RetrievalOptions(filters={"and": finding}))
+        assert document in [result.source for result in found.results], reason
+
+
+def test_a_range_of_times_is_named_with_the_documents_own_times(pipeline: RAGPipeline):
+    pipeline.ingest([Document(content="Annual leave.", source="a.txt", event_time=datetime(2026, 1, 31, tzinfo=UTC))])
+    years = RetrievalOptions(event_time_range=("2030-01-01", None), ingestion_time_range=(None, "2020-01-01"))
+    told = stage(pipeline.why_not("annual leave", "a.txt", years), "filter")
+    assert "its event_end is 2026-01-31T00:00:00+00:00" in told.detail
+    assert "known_from < 2020-01-01T00:00:00+00:00 excludes it: its known_from is 2" in told.detail
 
 
 def test_ranks_of_the_arms_reach_beyond_the_candidates(filled: RAGPipeline):

@@ -19,15 +19,68 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, Literal, TypeAlias, assert_never, cast, get_args
+from typing import Any, Literal, LiteralString, TypeAlias, assert_never, cast, get_args
 
 from recollect.errors import UsageError
 
 Operator = Literal["eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "exists"]
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
 
+#: How the values of a field are read and compared: ``name`` has no order, ``names`` is a list of them.
+FieldKind = Literal["text", "name", "names", "number", "moment", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterField:
+    """One thing that filters compare.
+
+    Attributes:
+        name: In filters, in their descriptions and in what `why_not` says.
+        kind: Which values and operators it takes.
+        column: Its value, or NULL, as an SQL expression over ``v``, a row of ``document_versions``. It may use the
+            parameters ``tenant_id`` and ``collection_id``.
+        in_language: Whether a filter may name it; the others belong to the options of a search.
+    """
+
+    name: str
+    kind: FieldKind
+    column: LiteralString
+    in_language: bool = True
+
+
+#: Every field, by its name: filters read and compare values by this table, and `why_not` reads a document's own ones.
+EVERY_FIELD: Mapping[str, FilterField] = {
+    field.name: field
+    for field in (
+        FilterField("department", "name", "v.department"),
+        FilterField("document_id", "number", "v.document_id"),
+        FilterField("event_time", "moment", "v.event_from"),
+        # Where an interval ends, and when the version became known.
+        FilterField("event_end", "moment", "coalesce(v.event_to, v.event_from)", in_language=False),
+        FilterField("known_from", "moment", "v.known_from", in_language=False),
+        # A document that says nothing else is in the language that it was analysed in, or in its collection's.
+        FilterField(
+            "language",
+            "name",
+            "coalesce(v.language, v.analysed_as[1], (SELECT c.language FROM collections c "
+            "WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s))",
+        ),
+        # Filtered by keys below it, ``metadata.<key>``.
+        FilterField("metadata", "json", "v.metadata", in_language=False),
+        FilterField("source", "text", "v.uri"),
+        FilterField(
+            "source_type",
+            "name",
+            "(SELECT s.type FROM documents d JOIN sources s USING (tenant_id, source_id) "
+            "WHERE d.tenant_id = v.tenant_id AND d.document_id = v.document_id)",
+        ),
+        FilterField("tags", "names", "v.tags"),
+        FilterField("title", "text", "v.title"),
+    )
+}
+
 #: What a document is filtered by, beside ``metadata.<key>`` (``metadata.<key>.<key>`` inside objects).
-FIELDS = ("department", "document_id", "event_time", "language", "source", "source_type", "tags", "title")
+FIELDS = tuple(sorted(name for name, field in EVERY_FIELD.items() if field.in_language))
 
 _ORDERED: frozenset[Operator] = frozenset({"gt", "gte", "lt", "lte"})
 _MAX_DEPTH = 32
@@ -39,7 +92,7 @@ class Condition:
     """One field compared with a value.
 
     Attributes:
-        field: One of `FIELDS`, or ``metadata``.
+        field: A name of `EVERY_FIELD`.
         path: The keys below ``metadata``; empty for the other fields.
     """
 
@@ -186,7 +239,7 @@ def _condition(key: str, name: str, path: tuple[str, ...], operator: str, operan
     if operator not in OPERATORS:
         near = difflib.get_close_matches(operator.lstrip("$").strip().lower(), OPERATORS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        objects = ' An object to compare with is written {"eq": {…}}.' if name == "metadata" else ""
+        objects = ' An object to compare with is written {"eq": {…}}.' if EVERY_FIELD[name].kind == "json" else ""
         raise UsageError(f"{key!r} has no operator {operator!r}; there are {', '.join(OPERATORS)}.{hint}{objects}")
     known: Operator = operator
     _require_operand(key, name, known, operand)
@@ -202,24 +255,26 @@ def _require_operand(key: str, name: str, operator: Operator, operand: object) -
         raise UsageError(f"{key!r}: 'exists' takes true or false, not {operand!r}.")
     if operator in {"in", "nin"} and (not isinstance(operand, list | tuple | set | frozenset)):
         raise UsageError(f"{key!r}: {operator!r} takes a list of values, not {operand!r}.")
-    if operator in _ORDERED and name in {"tags", "department", "source_type", "language"}:
+    kind = EVERY_FIELD[name].kind
+    if operator in _ORDERED and kind in {"name", "names"}:
         raise UsageError(f"{key!r} has no order: {operator!r} cannot compare it.")
     if operator in _ORDERED and not isinstance(operand, int | float | str | date):
         raise UsageError(f"{key!r}: {operator!r} takes a number or a text, not {operand!r}.")
     if operator in _ORDERED and isinstance(operand, bool):
         raise UsageError(f"{key!r}: {operator!r} takes a number or a text, not {operand!r}.")
-    if operator == "contains" and name in {"document_id", "event_time"}:
+    if operator == "contains" and kind in {"number", "moment"}:
         raise UsageError(f"{key!r} is a single value: 'contains' cannot look into it.")
 
 
 def _value(key: str, name: str, operator: Operator, value: object) -> object:
-    if name == "document_id":
+    kind = EVERY_FIELD[name].kind
+    if kind == "number":
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
-            raise UsageError(f"{key!r}: {operator!r} takes document ids (whole numbers), not {value!r}.")
+            raise UsageError(f"{key!r}: {operator!r} takes whole numbers, not {value!r}.")
         return value
-    if name == "event_time":
+    if kind == "moment":
         return _moment(key, operator, value)
-    if name == "metadata":
+    if kind == "json":
         return _json(key, operator, value)
     if value is not None and not isinstance(value, str):
         several = " For one of several, use 'in'." if isinstance(value, list | tuple) else ""

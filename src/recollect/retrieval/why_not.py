@@ -22,7 +22,13 @@ from recollect.retrieval.relevance import RelevanceMeter
 from recollect.retrieval.rerank.registry import DEFAULTS
 from recollect.retrieval.thresholds import BELOW_FLOOR, Thresholds
 from recollect.retrieval.validation import validate
-from recollect.store.filters import DocumentFilter, document_filter_of, failed_conditions, matching_versions
+from recollect.store.filters import (
+    DocumentFilter,
+    document_filter_of,
+    failed_conditions,
+    matching_versions,
+    version_values,
+)
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
@@ -88,7 +94,8 @@ class WhyNotInquiry:
                 self.database, scope, searched.collection_id, asked, version_id=standing.version_id
             )
             stages += access_stages(standing, datetime.now(UTC))
-            stages += filter_stage(standing, asked.conditions(), failed)
+            values = version_values(self.database, scope, searched.collection_id, standing.version_id) if failed else {}
+            stages += filter_stage(values, asked.conditions(), failed)
             evidence = self._gather(scope, searched, standing, query, _without(self.settings.complete(options), failed))
             later = list(search_stages(evidence))
             kept_out = blamed(later)
@@ -513,44 +520,36 @@ def access_stages(standing: Standing, now: datetime) -> list[WhyNotStage]:
     ]
 
 
-def filter_stage(standing: Standing, asked: Sequence[Filter], failed: Sequence[Filter]) -> list[WhyNotStage]:
+def filter_stage(values: Mapping[str, object], asked: Sequence[Filter], failed: Sequence[Filter]) -> list[WhyNotStage]:
     """The conditions that the document fails, with its own values; nothing where there is no filter."""
     if not asked:
         return []
-    reasons = [f"{describe(condition)} excludes it: {own_values(standing, condition)}" for condition in failed]
+    reasons = [f"{describe(condition)} excludes it: {own_values(values, condition)}" for condition in failed]
     conditions = [{"condition": describe(condition), "passed": condition not in failed} for condition in asked]
     met = f"it meets {' and '.join(describe(condition) for condition in asked)}"
     return [_stage("filter", not failed, "; ".join(reasons) or met, conditions=conditions)]
 
 
-def own_values(standing: Standing, condition: Filter) -> str:
-    """What a document has in the fields that a condition looks at, in words."""
-    told = dict.fromkeys(_own_value(standing, inner) for inner in conditions_in(condition))
+def own_values(values: Mapping[str, object], condition: Filter) -> str:
+    """What a document has in the fields that a condition looks at, in words.
+
+    Args:
+        values: Its own, by the names of `EVERY_FIELD`.
+        condition: That it fails.
+    """
+    told = dict.fromkeys(_own_value(values, inner) for inner in conditions_in(condition))
     return ", ".join(told) or "nothing can meet it"
 
 
-def _own_value(standing: Standing, condition: Condition) -> str:
-    name = field_name(condition)
-    plain: Mapping[str, object] = {
-        "department": standing.department,
-        "document_id": standing.document_id,
-        "event_time": standing.event_time and standing.event_time.isoformat(),
-        "language": standing.language,
-        "source": standing.source,
-        "source_type": standing.source_type,
-        "tags": list(standing.tags) or None,
-        "title": standing.title,
-    }
-    value = plain.get(condition.field)
-    if condition.field == "metadata":
-        value = standing.metadata
-        for key in condition.path:
-            if not isinstance(value, Mapping) or key not in value:
-                return f"it has no {name}"
-            value = value[key]
-    elif value is None:
+def _own_value(values: Mapping[str, object], condition: Condition) -> str:
+    name, value = field_name(condition), values[condition.field]
+    for key in condition.path:
+        if not isinstance(value, Mapping) or key not in value:
+            return f"it has no {name}"
+        value = value[key]
+    if not condition.path and value in (None, []):
         return f"it has no {name}"
-    return f"its {name} is {value!r}"
+    return f"its {name} is {value.isoformat() if isinstance(value, datetime) else repr(value)}"
 
 
 def search_stages(evidence: Evidence) -> Iterator[WhyNotStage]:

@@ -6,30 +6,9 @@ from typing import Any, LiteralString, assert_never
 
 from psycopg.types.json import Jsonb
 
-from recollect.model.filter import And, Condition, Filter, Not, Operator, Or
+from recollect.model.filter import EVERY_FIELD, And, Condition, Filter, Not, Operator, Or
 
 _COMPARISONS: dict[str, LiteralString] = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-
-# Where a field stands. Texts are compared by code point, whatever the database's collation.
-_COLUMNS: dict[str, LiteralString] = {
-    "department": "v.department",
-    "document_id": "v.document_id",
-    "event_time": "v.event_from",
-    # Of options rather than of the language: where an interval ends, and when the version became known.
-    "event_end": "coalesce(v.event_to, v.event_from)",
-    "known_from": "v.known_from",
-    # A document that says nothing else is in the language that it was analysed in, or in its collection's.
-    "language": (
-        "coalesce(v.language, v.analysed_as[1], (SELECT c.language FROM collections c "
-        "WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s))"
-    ),
-    "source": "v.uri",
-    "title": "v.title",
-    "source_type": (
-        "(SELECT s.type FROM documents d JOIN sources s USING (tenant_id, source_id) "
-        "WHERE d.tenant_id = v.tenant_id AND d.document_id = v.document_id)"
-    ),
-}
 
 
 class ConditionBuilder:
@@ -66,14 +45,17 @@ class ConditionBuilder:
         if condition.operator in positive:
             opposite = Condition(condition.field, positive[condition.operator], condition.value, condition.path)
             return f"NOT coalesce({self._condition(opposite)}, false)"
-        if condition.field == "metadata":
-            return self._metadata(condition)
-        if condition.field == "tags":
-            return self._tags(condition)
-        return self._column(condition)
+        match EVERY_FIELD[condition.field].kind:
+            case "json":
+                return self._metadata(condition)
+            case "names":
+                return self._names(condition)
+            case _:
+                return self._column(condition)
 
     def _column(self, condition: Condition) -> LiteralString:
-        column, operator, value = _COLUMNS[condition.field], condition.operator, condition.value
+        field, operator, value = EVERY_FIELD[condition.field], condition.operator, condition.value
+        column = field.column
         if operator == "exists":
             return f"({column} IS NOT NULL) = {self._param(value)}"
         if operator == "in":
@@ -85,18 +67,19 @@ class ConditionBuilder:
             return f"strpos({column}, {self._param(value)}) > 0"
         if operator == "eq":
             return f"{column} = {self._param(value)}"
-        collated: LiteralString = ' COLLATE "C"' if condition.field in {"source", "title"} else ""
+        # Texts are compared by code point, whatever the database's collation.
+        collated: LiteralString = ' COLLATE "C"' if field.kind == "text" else ""
         return f"{column}{collated} {_COMPARISONS[operator]} {self._param(value)}"
 
-    def _tags(self, condition: Condition) -> LiteralString:
-        operator, value = condition.operator, condition.value
+    def _names(self, condition: Condition) -> LiteralString:
+        column, operator, value = EVERY_FIELD[condition.field].column, condition.operator, condition.value
         if operator == "exists":
-            return f"(cardinality(v.tags) > 0) = {self._param(value)}"
+            return f"(cardinality({column}) > 0) = {self._param(value)}"
         if operator == "in":
-            return f"v.tags && {self._param([item for item in value if item is not None])}::text[]"
+            return f"{column} && {self._param([item for item in value if item is not None])}::text[]"
         if value is None:
-            return "cardinality(v.tags) = 0"
-        return f"v.tags @> ARRAY[{self._param(value)}::text]"
+            return f"cardinality({column}) = 0"
+        return f"{column} @> ARRAY[{self._param(value)}::text]"
 
     def _metadata(self, condition: Condition) -> LiteralString:
         operator, value = condition.operator, condition.value

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 from psycopg.types.json import Jsonb
 
 from recollect.model import RetrievalOptions, Scope
-from recollect.model.filter import Condition, Filter, describe, parse_filter, top_level
+from recollect.model.filter import EVERY_FIELD, Condition, Filter, describe, parse_filter, top_level
 from recollect.model.time import DatedRange
 from recollect.model.time_limits import TimeLimits, time_limits
 from recollect.store.conditions import ConditionBuilder
@@ -214,6 +214,15 @@ def failed_conditions(
         for condition, (removed, looked_at) in zip(document_filter.conditions(), judged, strict=True)
         if removed and looked_at
     ]
+
+
+def version_values(database: Database, scope: Scope, collection_id: int, version_id: int) -> dict[str, Any]:
+    """The value of every field of `EVERY_FIELD` that one document version has, by name."""
+    columns: list[LiteralString] = [field.column for field in EVERY_FIELD.values()]
+    params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "version_id": version_id}
+    with database.transaction(scope) as connection:
+        found = rows(connection, f"SELECT {', '.join(columns)} {_SQL['documents']}", params)
+    return dict(zip(EVERY_FIELD, found[0], strict=True)) if found else {}
 
 
 def _judged(

@@ -40,8 +40,6 @@ class Standing:
     title: str
     source: str
     collection: str
-    origin: str
-    source_type: str
     version_id: int
     version: int
     known: bool
@@ -52,10 +50,6 @@ class Standing:
     status: str
     error: str | None
     department: str | None
-    tags: Sequence[str]
-    language: str | None
-    metadata: Mapping[str, Any]
-    event_time: datetime | None
     chunk_count: int
     vectors: int
     lexical_rows: int

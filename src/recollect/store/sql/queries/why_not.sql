@@ -20,20 +20,18 @@ WHERE d.tenant_id = %(tenant_id)s
 ORDER BY d.document_id LIMIT 100
 
 -- standing: a document with the version that is known at a moment, or else its last one
-SELECT d.document_id, v.title, d.uri, c.name, s.name, s.type, v.version_id, v.version,
+SELECT d.document_id, v.title, d.uri, c.name, v.version_id, v.version,
        CASE WHEN %(as_of)s::timestamptz IS NULL THEN v.known_to = 'infinity'
             ELSE v.known_from <= %(as_of)s AND v.known_to > %(as_of)s END,
        v.known_from, nullif(v.known_to, 'infinity'), nullif(v.expires_at, 'infinity'),
        coalesce((SELECT a.grants || ARRAY(SELECT '!' || unnest(a.denials)) FROM access_lists a
                  WHERE a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id), '{}'),
-       v.status, v.error,
-       v.department, v.tags, coalesce(v.language, v.analysed_as[1], c.language) AS language, v.metadata, v.event_from, v.chunk_count,
+       v.status, v.error, v.department, v.chunk_count,
        (SELECT count(*) FROM chunk_vectors e
         WHERE e.tenant_id = v.tenant_id AND e.version_id = v.version_id AND e.space_id = c.space_id),
        (SELECT count(*) FROM chunk_lexical l WHERE l.tenant_id = v.tenant_id AND l.version_id = v.version_id)
 FROM documents d
 JOIN collections c USING (tenant_id, collection_id)
-JOIN sources s ON s.tenant_id = d.tenant_id AND s.source_id = d.source_id
 CROSS JOIN LATERAL (
     SELECT * FROM document_versions v
     WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id
