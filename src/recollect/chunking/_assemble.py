@@ -6,13 +6,13 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from recollect.chunking._measure import skip_space, trim, whole_character_cut
 from recollect.chunking._tables import Tables, TableSpan
-from recollect.chunking._text import skip_space, trim
 from recollect.model import Chunk
 from recollect.model.chunk import SECTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from recollect.chunking._measure import Ruler
     from recollect.chunking.base import Span
@@ -116,3 +116,20 @@ class Sections:
             titles.append(self._headings[index].title)
             index = self._above[index]
         return tuple(reversed(titles))
+
+
+# Windows of equal length that move over a text in equal steps.
+
+
+def windows(content: str, ruler: Ruler, *, size: int, stride: int) -> Iterator[Piece]:
+    """Windows of at most ``size`` units, each starting at most ``stride`` units behind the one before.
+
+    Both ends give way by a few characters where they would tear a character from its combining marks.
+    """
+    start = 0
+    while start < len(content):
+        end = whole_character_cut(content, ruler.furthest_end(start, size), start)
+        yield Piece(start, end)
+        if end >= len(content):
+            return
+        start = min(whole_character_cut(content, ruler.furthest_end(start, stride), start), end)

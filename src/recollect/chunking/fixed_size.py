@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.chunking._assemble import build_chunks
+from recollect.chunking._assemble import build_chunks, windows
 from recollect.chunking._measure import ruler_for
-from recollect.chunking._validate import require_smaller, require_unit, require_whole_number
-from recollect.chunking._windows import windows
+from recollect.chunking.base import require_smaller, require_unit, require_whole_number
 
 if TYPE_CHECKING:
     from recollect.chunking.base import Tokenize, Unit

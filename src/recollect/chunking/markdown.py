@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, Sections, build_chunks
-from recollect.chunking._boundaries import find_boundaries, first_between
+from recollect.chunking._boundaries import find_boundaries, first_between, headings_of
 from recollect.chunking._cutting import Cutter
-from recollect.chunking._headings import headings_of
-from recollect.chunking._measure import ruler_for
-from recollect.chunking._text import skip_space, trim
-from recollect.chunking._validate import require_whole_number
+from recollect.chunking._measure import ruler_for, skip_space, trim
+from recollect.chunking.base import require_whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

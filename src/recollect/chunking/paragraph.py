@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, build_chunks
-from recollect.chunking._boundaries import find_boundaries
-from recollect.chunking._cutting import Cutter
-from recollect.chunking._grouping import Grouper, units_between
-from recollect.chunking._headings import headings_of
+from recollect.chunking._boundaries import find_boundaries, headings_of
+from recollect.chunking._cutting import Cutter, Grouper, units_between
 from recollect.chunking._measure import ruler_for
-from recollect.chunking._validate import require_unit, require_whole_number
+from recollect.chunking.base import require_unit, require_whole_number
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:

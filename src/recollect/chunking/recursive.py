@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, build_chunks
-from recollect.chunking._boundaries import find_boundaries, find_separators
-from recollect.chunking._cutting import Cutter
-from recollect.chunking._grouping import units_between
-from recollect.chunking._headings import headings_of, section_starts
+from recollect.chunking._boundaries import find_boundaries, find_separators, headings_of, section_starts
+from recollect.chunking._cutting import Cutter, units_between
 from recollect.chunking._measure import ruler_for
-from recollect.chunking._validate import require_smaller, require_strings, require_unit, require_whole_number
+from recollect.chunking.base import require_smaller, require_strings, require_unit, require_whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
