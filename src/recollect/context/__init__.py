@@ -3,11 +3,9 @@
 Pure: what was found comes in, and no I/O, no clock and no chance are behind it.
 """
 
-from recollect.context.assembly import AssembledContext, assemble
+from recollect.context.assembly import AssembledContext, assemble, counter_of
 from recollect.context.blocks import ContextBlock, context_block, defused
-from recollect.context.budget import counter_of
-from recollect.context.hybrid import HybridContext, hybrid_context
-from recollect.context.merging import HybridPassage
+from recollect.context.hybrid import HybridContext, HybridPassage, hybrid_context
 from recollect.context.strategies import ContextAssembly
 from recollect.context.weights import RetrievalWeights, WeightAdaptation
 from recollect.llm.base import estimate_tokens

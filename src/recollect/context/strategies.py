@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from recollect.context.hybrid import HybridContext
-from recollect.context.merging import HybridPassage
+from recollect.context.hybrid import HybridContext, HybridPassage
 from recollect.context.weights import RetrievalWeights
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from recollect.answer.extractive import ExtractionOptions
 from recollect.answer.refusal import RefusalRule
 from recollect.answer.service import AnswerOptions, stream_answer_sync
-from recollect.context.budget import Budget
+from recollect.context.assembly import Budget
 from recollect.errors import UsageError
 from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
 from recollect.model.activity import outcome_of

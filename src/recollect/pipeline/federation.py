@@ -43,7 +43,7 @@ _OWN_OPTIONS = ("rerank", "rerank_candidates", "rerank_from", "enhance", "use_ca
 _ELSEWHERE: Mapping[str, Any] = {
     name: getattr(RetrievalOptions(), name) for name in (*_OWN_OPTIONS, "pseudo_relevance", "outline")
 }
-# Below every number of a turn or a fact with its sign turned (`recollect.context.merging`), and exact in JavaScript.
+# Below every number of a turn or a fact with its sign turned (`recollect.context.hybrid`), and exact in JavaScript.
 _CHUNKS_FROM = -(1 << 52)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recollect import ContextAssembler, HybridRetriever, RAGConfig
 from recollect.context import RetrievalWeights, estimate_tokens
-from recollect.context.merging import _said
+from recollect.context.hybrid import _said
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievedContext, SearchReply
 from recollect.model.facts import Fact, FactEvidence, RecalledFact
