@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import FetchError
-from recollect.fetching._inflating import BrokenCodingError, TooLargeError, read_limited
+from recollect.fetching.client import BrokenCodingError, TooLargeError, read_limited
 from recollect.fetching.urls import WebUrl, join_url
 
 if TYPE_CHECKING:
