@@ -11,8 +11,7 @@ from functools import lru_cache
 
 from recollect.answer._kind_forms import Kind, KindForms, forms_of
 from recollect.languages import language_of_text
-from recollect.languages.chinese import simplified
-from recollect.languages.digits import plain_digits
+from recollect.languages.characters import plain_digits, simplified
 from recollect.languages.stopwords import stopwords
 
 _I = re.IGNORECASE

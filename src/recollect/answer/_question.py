@@ -10,7 +10,7 @@ from recollect.answer._kind_forms import Kind
 from recollect.answer._kinds import READ_CHARACTERS, attribute, expected_kind, is_english
 from recollect.answer._question_names import names_in, titled_words, without_titled
 from recollect.answer._wordings import Wordings
-from recollect.languages.digits import plain_digits
+from recollect.languages.characters import plain_digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

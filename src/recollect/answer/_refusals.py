@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recollect.languages import AUTO, DEFAULT_LANGUAGE, certain_language, language_of_text
-from recollect.languages.chinese import simplified
+from recollect.languages.characters import simplified
 from recollect.model.answer import REFUSAL
 
 #: By language; ``REFUSAL`` in all others.

@@ -23,8 +23,7 @@ import Stemmer
 from recollect.errors import UsageError
 from recollect.forking import renew_in_children
 from recollect.languages import AUTO, language_of_text
-from recollect.languages.chinese import simplified
-from recollect.languages.digits import plain_digits
+from recollect.languages.characters import plain_digits, simplified
 from recollect.languages.stopwords import stopwords
 from recollect.retrieval._spelling import in_one_script, spelt_alike, typed_alike
 

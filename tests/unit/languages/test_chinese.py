@@ -8,7 +8,7 @@ from recollect.answer._kind_forms import Kind
 from recollect.answer._kinds import expected_kind, holds_kind
 from recollect.answer._refusals import REFUSALS, refusal_of
 from recollect.answer.absence import is_refusal
-from recollect.languages.chinese import simplified
+from recollect.languages.characters import simplified
 from recollect.retrieval.analysis import Analyzer
 
 #: Each in the characters of the mainland, then in those of Taiwan or Hong Kong.

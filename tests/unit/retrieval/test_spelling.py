@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from recollect.languages.digits import plain_digits
+from recollect.languages.characters import plain_digits
 from recollect.retrieval._spelling import in_one_script
 from recollect.retrieval.analysis import Analyzer
 
