@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.errors import UsageError
-from recollect.memory.fact_chains import DEFINITE, placed
 from recollect.memory.indexing import dated, named
-from recollect.memory.statements import Draft, statements_of
+from recollect.memory.statements import DEFINITE, Draft, placed, statements_of
 from recollect.memory.validation import checked_name
 from recollect.model.facts import EXTRACTIVE, ConsolidationReport
 from recollect.model.memory import Turn
@@ -22,7 +21,7 @@ from recollect.store.facts import Owner, PreparedFact, Span, Stored
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
-    from recollect.memory.models import SessionEmbedders
+    from recollect.memory.indexing import SessionEmbedders
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.memory.writing import FactWriter
     from recollect.model import Scope

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError
-from recollect.memory.indexing import TurnIndexer, dated
-from recollect.memory.scoring import REACH
+from recollect.memory.indexing import REACH, TurnIndexer, dated
 from recollect.model.memory import Turn
 
 if TYPE_CHECKING:
-    from recollect.memory.models import SessionEmbedders
+    from recollect.memory.indexing import SessionEmbedders
     from recollect.model import Scope
     from recollect.model.memory import Episode, SessionRecord
     from recollect.retrieval.turns import TurnTerms

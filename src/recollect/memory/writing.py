@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from recollect.errors import ProviderError
 from recollect.llm.base import ChatMessage
 from recollect.llm.completion import complete
-from recollect.memory.statement_parser import ParsedStatement
-from recollect.memory.statements import Draft, Quote
+from recollect.memory.statements import Draft, ParsedStatement, Quote
 
 if TYPE_CHECKING:
     from recollect.llm.base import ChatModel

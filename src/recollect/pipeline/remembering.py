@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
     from recollect.memory.consolidation import Consolidator
-    from recollect.memory.facts import FactMemory
     from recollect.memory.forgetting import Forgetter
     from recollect.memory.patterns import QueryPatternTracker
+    from recollect.memory.search import FactMemory
     from recollect.memory.service import Memory
     from recollect.pipeline.embedders import Embedders
     from recollect.retrieval.relevance import RelevanceMeters
@@ -72,8 +72,7 @@ class TenantMemory:
     @cached_property
     def facts(self) -> FactMemory:
         """Searches facts."""
-        from recollect.memory.facts import FactMemory
-        from recollect.memory.search import MemorySearcher
+        from recollect.memory.search import FactMemory, MemorySearcher
 
         store = self._store
         return FactMemory(MemorySearcher(store.memory, store.recalls, self._questions, self._terms), store.facts)

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.memory.fact_chains import placed
-from recollect.memory.statement_parser import parse_statement
-from recollect.memory.statements import Draft, Quote, normal
+from recollect.memory.statements import Draft, Quote, normal, parse_statement, placed
 from recollect.model.memory import Episode
 from recollect.store.facts import FactSource, KnownFact, Placement, PreparedFact, Span
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.memory.scoring import FADING, FOLLOWING, faded, followed, mixed
+from recollect.memory.indexing import FADING, FOLLOWING, faded, followed, mixed
 from recollect.model.terms import TermCounts
 from recollect.retrieval import bm25, fusion
 from recollect.retrieval.lexical import LexicalQuery, rescored, words_in

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.memory.statement_parser import comparable, parse_statement
+from recollect.memory.statements import comparable, parse_statement
 
 
 @pytest.mark.parametrize(
