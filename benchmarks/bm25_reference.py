@@ -21,8 +21,7 @@ from harness import store_folder
 from recollect import RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.chunking.registry import make_chunker
 from recollect.evaluation.datasets import load_beir
-from recollect.ingest.context import searchable_text
-from recollect.ingest.prepare import completed
+from recollect.ingest.prepare import completed, searchable_text
 from recollect.retrieval.analysis import Analyzer
 
 K1 = 1.2

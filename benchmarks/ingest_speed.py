@@ -127,8 +127,7 @@ def run_embedding(folder: Path, kind: str) -> dict:
     from recollect.documents.reader import read_file
     from recollect.embedding.local import LocalEmbedder
     from recollect.embedding.models import ModelCache
-    from recollect.ingest.context import searchable_text
-    from recollect.ingest.prepare import completed
+    from recollect.ingest.prepare import completed, searchable_text
 
     chunking = RAGConfig().chunking
     chunker = make_chunker(chunking.strategy, **chunking.parameters)

@@ -29,8 +29,7 @@ from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
 from recollect.evaluation.metrics import Span, ranking_metrics, span_scores
 from recollect.evaluation.outcomes import fitting
-from recollect.ingest.context import searchable_text, with_neighbours
-from recollect.ingest.prepare import completed
+from recollect.ingest.prepare import completed, searchable_text, with_neighbours
 from recollect.model import Document
 from recollect.retrieval import fusion
 from recollect.retrieval.analysis import Analyzer, lexeme

@@ -27,7 +27,7 @@ from recollect.chunking.registry import make_chunker
 from recollect.documents.reader import read_file
 from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
-from recollect.ingest.context import searchable_text, with_neighbours
+from recollect.ingest.prepare import searchable_text, with_neighbours
 from recollect.model import Chunk, Document
 from recollect.retrieval import bm25, fusion
 from recollect.retrieval.analysis import Analyzer

@@ -22,7 +22,7 @@ from recollect.chunking.registry import make_chunker
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.ingest import reembedding
-from recollect.ingest.context import searchable_text, with_neighbours
+from recollect.ingest.prepare import searchable_text, with_neighbours
 from recollect.model.scope import Scope
 
 DIMENSIONS = (16, 24, 40)

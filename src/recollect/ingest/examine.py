@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.ingest.context import searchable_text
-from recollect.ingest.prepare import CutDocument
+from recollect.ingest.prepare import CutDocument, searchable_text
 from recollect.model import Chunk, Document
 
 if TYPE_CHECKING:

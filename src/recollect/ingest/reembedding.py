@@ -12,8 +12,7 @@ import numpy as np
 
 from recollect import interruption
 from recollect.errors import ConflictError
-from recollect.ingest.context import neighbour_weight, searchable_text, with_neighbours
-from recollect.ingest.prepare import passage_text
+from recollect.ingest.prepare import neighbour_weight, passage_text, searchable_text, with_neighbours
 from recollect.model import Chunk, Document
 from recollect.store.spaces import BEGINNING, EmbeddedText, NewVector
 

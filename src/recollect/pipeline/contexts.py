@@ -68,7 +68,7 @@ def require_contextualising(at: Standpoint) -> None:
 
 def write(at: Standpoint, on_progress: Callable[[int, int], None] | None = None) -> ContextReport:
     """Write what is missing, each document in one transaction; see `Maintenance.write_contexts`."""
-    from recollect.ingest.context_writer import ContextWriter
+    from recollect.ingest.contextualise import ContextWriter
     from recollect.pipeline.preparing import make_preparer
     from recollect.retrieval.indexing import TermIndexer
     from recollect.store.verification.mending import Mender

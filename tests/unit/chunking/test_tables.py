@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recollect.chunking._tables import Tables
 from recollect.chunking.recursive import RecursiveChunker
 from recollect.chunking.registry import make_chunker
-from recollect.ingest.context import searchable_text
+from recollect.ingest.prepare import searchable_text
 from recollect.model import Document
 
 HEADER = "| (in millions) | 2024 | 2023 |"

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ingest.context import NEIGHBOUR_WEIGHT, neighbour_weight, searchable_text, with_neighbours
-from recollect.ingest.prepare import completed
+from recollect.ingest.prepare import NEIGHBOUR_WEIGHT, completed, neighbour_weight, searchable_text, with_neighbours
 from recollect.ingest.roots import department_of
 from recollect.model import Chunk, Document, Heading
 
