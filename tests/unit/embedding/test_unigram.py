@@ -11,9 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from recollect.embedding import _unigram
-from recollect.embedding._tokens import COMPILED, TextTokenizer
-from recollect.embedding._unigram import UncompilableError, UnigramVocabulary, compile_vocabulary
+from recollect.embedding import _tokens
+from recollect.embedding._tokens import (
+    COMPILED,
+    TextTokenizer,
+    UncompilableError,
+    UnigramVocabulary,
+    compile_vocabulary,
+)
 
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 #: Some characters are missing on purpose, others are there only within longer pieces, and scores are equal.
@@ -47,8 +52,8 @@ def made(path: Path, *, added: tuple[str, ...] = (), normalised: bool = False, *
 
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_unigram, "LARGE_VOCABULARY", 10)
-    monkeypatch.setattr(_unigram, "_LARGE_BYTES", 10)
+    monkeypatch.setattr(_tokens, "LARGE_VOCABULARY", 10)
+    monkeypatch.setattr(_tokens, "_LARGE_BYTES", 10)
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +62,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[TextTokenizer, TextT
     folder = tmp_path_factory.mktemp("unigram")
     path = made(folder / "tokenizer.json", added=("<mask>",))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_unigram, "LARGE_VOCABULARY", 10)
-        patch.setattr(_unigram, "_LARGE_BYTES", 10)
+        patch.setattr(_tokens, "LARGE_VOCABULARY", 10)
+        patch.setattr(_tokens, "_LARGE_BYTES", 10)
         light = TextTokenizer(path, compiled=folder)
     assert (folder / COMPILED).is_file()
     return light, TextTokenizer(path)
