@@ -19,8 +19,7 @@ from wire_formats.server import KEY, REPLY, ModelServer
 from recollect.errors import ConfigurationError, ProviderError
 from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.providers import Connection, make_embedder
-from recollect.providers._clients import close_client
-from recollect.providers.connection import Secret
+from recollect.providers.connection import Secret, close_client
 from recollect.providers.registry import ModelRequest
 
 SECRETS = {

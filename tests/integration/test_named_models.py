@@ -12,7 +12,7 @@ from recollect.errors import UsageError
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.models import named_answer_settings
 from recollect.pipeline.observation import Observer
-from recollect.providers.records import RequestRecord
+from recollect.providers.requesting import RequestRecord
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.model_names import chosen, named_models
 

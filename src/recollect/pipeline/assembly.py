@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.request_log import RequestLog
     from recollect.pipeline.upkeep import Upkeep
     from recollect.plugins import Plugins
-    from recollect.providers.records import RequestRecord
+    from recollect.providers.requesting import RequestRecord
     from recollect.retrieval.rerank.cross_encoder import PairScorer
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.embedding._download import Progress
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model.collection import Collection
-    from recollect.providers.records import Recorder
+    from recollect.providers.requesting import Recorder
     from recollect.retrieval.relevance import RelevanceMeters
 
 # Models beside the configured one that are kept at hand.

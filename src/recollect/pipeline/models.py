@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
     from recollect.providers.connection import Connection
-    from recollect.providers.records import Recorder
+    from recollect.providers.requesting import Recorder
     from recollect.retrieval.rerank.cross_encoder import PairScorer
 
 

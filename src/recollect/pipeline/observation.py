@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from recollect.model import Answer, SearchReply
-    from recollect.providers.records import RequestRecord
+    from recollect.providers.requesting import RequestRecord
 
 
 class Observer:

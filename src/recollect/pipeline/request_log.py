@@ -18,7 +18,7 @@ from recollect.model.requests import LoggedRequest
 from recollect.pipeline.flushing import FlushThread
 
 if TYPE_CHECKING:
-    from recollect.providers.records import RequestRecord
+    from recollect.providers.requesting import RequestRecord
     from recollect.store.request_log import RequestLogRepository
 
 _log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ provider's file adds with batches, retries, a circuit breaker, time-outs, checks
 
 from recollect.providers.catalogue import PROVIDERS, Provider
 from recollect.providers.connection import Connection
-from recollect.providers.records import Recorder, RequestRecord
 from recollect.providers.registry import make_chat_model, make_embedder, make_scorer
+from recollect.providers.requesting import Recorder, RequestRecord
 
 __all__ = [
     "PROVIDERS",

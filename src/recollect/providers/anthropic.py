@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from recollect.llm.base import ChatUsage
-from recollect.providers._clients import tls_context
-from recollect.providers.chat import stream_end
+from recollect.providers.chat import Turn, stream_end, turns_of
+from recollect.providers.connection import tls_context
 from recollect.providers.faults import Fault, status_fault
-from recollect.providers.turns import Turn, turns_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence

@@ -21,11 +21,10 @@ from recollect.errors import ConfigurationError
 from recollect.llm.base import ChatUsage
 from recollect.providers.batches import BatchLimits
 from recollect.providers.catalogue import PROVIDERS
-from recollect.providers.chat import stream_end
+from recollect.providers.chat import Turn, stream_end, turns_of
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
 from recollect.providers.scorer import RerankReply, estimated_searches
-from recollect.providers.turns import Turn, turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from recollect.providers._clients import tls_context
 from recollect.providers.batches import BatchLimits
+from recollect.providers.connection import tls_context
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
 from recollect.providers.scorer import RerankReply, estimated_searches

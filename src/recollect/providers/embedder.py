@@ -12,9 +12,9 @@ import numpy as np
 
 from recollect.embedding.base import Vectors
 from recollect.llm.base import estimate_tokens
-from recollect.providers._clients import close_client
 from recollect.providers._tokenizers import estimated_spans, openai_spans
 from recollect.providers.batches import BatchLimits, batches, cut, in_parallel
+from recollect.providers.connection import close_client
 from recollect.providers.faults import Fault
 from recollect.providers.requesting import Measured, Requester
 

@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recollect.llm.base import ChatUsage
-from recollect.providers._clients import tls_context
 from recollect.providers.batches import BatchLimits
-from recollect.providers.chat import StreamEnd, stream_end
+from recollect.providers.chat import StreamEnd, stream_end, turns_of
+from recollect.providers.connection import tls_context
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
-from recollect.providers.turns import turns_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recollect.llm.base import ChatUsage
-from recollect.providers._clients import tls_context
 from recollect.providers.batches import BatchLimits
 from recollect.providers.chat import StreamEnd
+from recollect.providers.connection import tls_context
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault
 

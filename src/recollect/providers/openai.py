@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigurationError
 from recollect.llm.base import ChatUsage
-from recollect.providers._clients import tls_context
 from recollect.providers.batches import BatchLimits
 from recollect.providers.chat import StreamEnd
+from recollect.providers.connection import tls_context
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.faults import Fault, status_fault
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from recollect.embedding.cross_encoder import CrossEncoder
     from recollect.embedding.quantise import Precision
     from recollect.llm.base import ChatModel
-    from recollect.providers.records import Recorder, RequestKind
-    from recollect.providers.requesting import Requester
+    from recollect.providers.requesting import Recorder, Requester, RequestKind
     from recollect.providers.scorer import HostedScorer
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recollect.llm.base import estimate_tokens
-from recollect.providers._clients import close_client
 from recollect.providers.batches import BatchLimits, batches, cut, in_parallel
+from recollect.providers.connection import close_client
 from recollect.providers.faults import Fault
 from recollect.providers.requesting import Measured, Requester
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recollect.providers._clients import mask_in_logs
 from recollect.providers.batches import BatchLimits
+from recollect.providers.connection import mask_in_logs
 from recollect.providers.embedder import EmbeddingReply
 from recollect.providers.scorer import RerankReply
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from recollect.model import Answer, SearchReply
     from recollect.pipeline import RAGPipeline
-    from recollect.providers.records import RequestRecord
+    from recollect.providers.requesting import RequestRecord
     from recollect.store.replica import Replica
 
 logger = logging.getLogger(__name__)
