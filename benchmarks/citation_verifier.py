@@ -19,7 +19,7 @@ from pathlib import Path
 
 from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Verifier
-from recollect.answer.written import WrittenAnswer
+from recollect.answer.writing import WrittenAnswer
 from recollect.chunking.sentences import sentence_spans
 from recollect.model import RetrievedContext
 from recollect.retrieval.analysis import Analyzer

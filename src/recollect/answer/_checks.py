@@ -4,27 +4,155 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.answer._derived import follows
-from recollect.answer._names import abbreviates, holds, is_weekday
-from recollect.answer._number_words import MONTHS
-from recollect.answer._polarity import (
-    contradiction,
-    denied_word_for_word,
-    turned_around,
-    without_its_condition,
-)
+from recollect.answer._names import abbreviates, fold, holds, is_weekday, names
+from recollect.answer._number_words import CONVERSIONS, MONTHS
+from recollect.answer._polarity import contradiction, denied_word_for_word, turned_around, without_its_condition
 from recollect.answer._quantities import Quantity, without_year, year_of
-from recollect.answer._roles import given_to_another, turned_direction
-from recollect.answer.evidence import covered
+from recollect.answer.evidence import content_terms, covered
 from recollect.model.answer import UnsupportedReason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from recollect.answer._claims import Claim
     from recollect.answer._names import Name
     from recollect.answer.evidence import Clause, Piece, Sources
+
+
+# Who does what: whether a claim gives one what its evidence says of another, or turns a direction round. Pure.
+
+
+_FROM_TO = re.compile(r"\b(?:from|von|aus|de|da) (?P<one>[A-ZÀ-Þ]\w+) (?:to|nach|à|a) (?P<other>[A-ZÀ-Þ]\w+)")
+_NEXT = re.compile(
+    r";\s|[.!?]\s|,\s(?:and|but|while|whereas|und|aber|während)?\s?"
+    r"(?=(?:[A-Z][a-z]*\.? )?(?:the |der |die |das )?[A-Z])"
+)
+_TITLES = frozenset(["ms", "mr", "mrs", "dr", "prof", "professor", "frau", "herr", "sir", "madame", "monsieur"])
+_SAME = 0.75
+_NEARLY = 0.15
+_FEWEST_TERMS = 2
+
+
+def turned_direction(text: str, evidence: Sequence[str]) -> str | None:
+    """The way that the evidence goes, where a claim goes it the other way round."""
+    for match in _FROM_TO.finditer(text):
+        for other in evidence:
+            for way in _FROM_TO.finditer(other):
+                if (way["one"], way["other"]) == (match["other"], match["one"]):
+                    return way.group()
+    return None
+
+
+def given_to_another(claim: Claim, pool: Sequence[Piece], sources: Sources) -> str | None:
+    """The name of which the evidence says what a part of the claim says of another name of the evidence."""
+    inner = sources.inner_names
+    parts = [(part, piece) for piece in pool for part in _parts(piece.text, piece.language, inner)]
+    known = frozenset[str]().union(*(piece.words for piece in pool))
+    for said, own in _parts(claim.text, claim.language, inner):
+        wanted = content_terms(said, claim.split)
+        wanted = frozenset(term for term in wanted if term in claim.terms)
+        wanted -= frozenset(term for name in own for term in content_terms(name, claim.split))
+        if not own or len(wanted) < _FEWEST_TERMS or not all(holds(known, name) for name in own):
+            continue
+        weights = {term: sources.weight(term) for term in wanted}
+        shares = [
+            (
+                sum(weight * covered(term, content_terms(part[0], claim.split)) for term, weight in weights.items())
+                / sum(weights.values()),
+                part[1],
+                piece,
+            )
+            for part, piece in parts
+        ]
+        best = max((share for share, _, _ in shares), default=0.0)
+        if best < _SAME:
+            continue
+        near = [(there, piece) for share, there, piece in shares if share >= best - _NEARLY]
+        if any(not there or any(holds(there | piece.around_words, name) for name in own) for there, piece in near):
+            continue
+        return min(near[0][0])
+    return None
+
+
+def _parts(text: str, language: str, inner: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    """The parts of a sentence that speak of one after the other, each with its names."""
+    start = 0
+    for match in [*_NEXT.finditer(text), None]:
+        part = text[start : match.start() if match else len(text)]
+        start = match.end() if match else len(text)
+        found = frozenset(name.folded for name in names(part, language=language) if name.inside or name.folded in inner)
+        codes = frozenset(fold(code) for code in re.findall(r"\b[A-Z]+\d+\b", part))
+        yield part, (found | codes) - _TITLES
+
+
+# Numbers that follow from those of the evidence: sums, differences, multiples, spans of time. Pure.
+
+
+_SUM = re.compile(
+    r"\b(?:totals?|together|in all|combined|altogether|overall|sum|insgesamt|zusammen|ensemble|en total|in totale)\b",
+    re.IGNORECASE,
+)
+_DIFFERENCE = re.compile(
+    r"\b(?:more|less|fewer|higher|lower|heavier|lighter|cheaper|dearer|longer|shorter|older|younger|bigger|smaller|"
+    r"larger|greater|difference|by|um|mehr|weniger|höher|niedriger|Unterschied)\b",
+    re.IGNORECASE,
+)
+_MULTIPLE = re.compile(r"\b(?:equals?|times|corresponds?|months['’]|twice|entspricht|\w*fache[nsr]?)", re.IGNORECASE)
+_CENTS = re.compile(r"(?:\s*(?:to|and|or|-|–|bis|und)\s*\d+)?\s*(?:cents?|pence|ct)\b", re.IGNORECASE)
+_MONEY = ("USD", "EUR", "GBP")
+
+
+def follows(quantity: Quantity, claim: Claim, pieces: Sequence[Piece]) -> bool:
+    """Whether a number of a claim, which stands in no evidence, follows from the numbers of one piece of it.
+
+    A sum needs a word that says so ("in total"), and so do a difference ("heavier by") and a multiple.
+    """
+    if quantity.kind != "number":
+        return False
+    readings = [quantity, *_otherwise(quantity, claim)]
+    held = [one for piece in pieces for one in piece.quantities]
+    if any(reading.found_in(held) for reading in readings[1:]):
+        return True
+    return any(
+        reading.found_in([made]) for piece in pieces for made in _made_of(piece, claim.text) for reading in readings
+    )
+
+
+def _otherwise(quantity: Quantity, claim: Claim) -> Iterator[Quantity]:
+    """The number with the unit that stands elsewhere: "from 38 to 45 cents", "three years, the other five"."""
+    if quantity.unit is not None:
+        return
+    if _CENTS.match(claim.text, quantity.end):
+        for unit in _MONEY:
+            yield replace(quantity, values=frozenset(value / 100 for value in quantity.values), unit=unit)
+    for other in claim.quantities:
+        if other.unit in CONVERSIONS and other.end <= quantity.start:
+            yield replace(quantity, unit=other.unit)
+
+
+def _made_of(piece: Piece, text: str) -> Iterator[Quantity]:
+    numbers = [one for one in piece.quantities if one.kind == "number" and len(one.values) == 1]
+    for one, other in combinations(numbers, 2):
+        if one.unit != other.unit:
+            continue
+        (first,), (second,) = one.values, other.values
+        if _SUM.search(text):
+            yield replace(one, values=frozenset({first + second}))
+        if _DIFFERENCE.search(text):
+            yield replace(one, values=frozenset({abs(first - second)}))
+        if _MULTIPLE.search(text) and first and second:
+            yield replace(one, values=frozenset({max(first, second) / min(first, second)}), unit=None)
+    days = [day for one in piece.quantities if one.kind == "date" for day in one.days if None not in day]
+    for before, after in combinations(sorted(days), 2):
+        months = (after[0] - before[0]) * 12 + after[1] - before[1] + Fraction(after[2] - before[2], 30)  # type: ignore[operator]
+        if abs(months - round(months)) < Fraction(1, 10):
+            yield replace(piece.quantities[0], kind="number", values=frozenset({Fraction(round(months))}), unit="month")
+
 
 #: What is wrong, and the same in words.
 Fault: TypeAlias = tuple[UnsupportedReason, str]

@@ -3,24 +3,157 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import holds_kind
-from recollect.answer._question import Asked, in_range, tells_of_another_year, tells_of_past, years_in
-from recollect.answer._question_names import missing_names
-from recollect.answer._regions import Region, join_passages
-from recollect.answer._table_cells import Row, read_row
+from recollect.answer._question import (
+    Asked,
+    Held,
+    in_range,
+    missing_names,
+    tells_of_another_year,
+    tells_of_past,
+    years_in,
+)
 from recollect.answer._units import Unit, quotable_units
-from recollect.answer._wordings import Held
 from recollect.languages import language_of_part
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from recollect.embedding.base import EmbeddingProvider, Vectors
-    from recollect.model import PassagePart, RetrievedContext
+    from recollect.model import PageBox, PassagePart, RetrievedContext
     from recollect.retrieval.analysis import Analyzer
+
+
+# Joins passages that overlap, so that no sentence is cut at a passage's edge or read twice.
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A contiguous stretch of one document, covered by one or more passages.
+
+    Attributes:
+        start_offset: Where ``text`` begins in the document's content.
+        text: The document's characters.
+        passages: Those that cover it, in order of their start offsets.
+    """
+
+    start_offset: int
+    text: str
+    passages: tuple[RetrievedContext, ...]
+
+    @property
+    def document_id(self) -> int:
+        """The document it belongs to."""
+        return self.passages[0].document_id
+
+    @property
+    def end_offset(self) -> int:
+        """Just behind the last character."""
+        return self.start_offset + len(self.text)
+
+    def covering(self, start: int, end: int) -> Sequence[RetrievedContext]:
+        """The passages that share characters with a span of the document, never none for a span inside."""
+        return [p for p in self.passages if p.start_offset < end and p.end_offset > start]
+
+    def passage_at(self, offset: int) -> RetrievedContext:
+        """Of the passages that hold a character, the one that starts last."""
+        return max(self.covering(offset, offset + 1), key=lambda p: p.start_offset)
+
+    def boxes(self, start: int, end: int) -> tuple[PageBox, ...]:
+        """Where the document's characters from ``start`` to ``end`` stand on their pages, as far as that is known."""
+        return tuple(dict.fromkeys(box for one in self.covering(start, end) for box in one.boxes(start, end)))
+
+    def part_at(self, offset: int) -> PassagePart:
+        """The section and page of a character of the document."""
+        return self.passage_at(offset).part_at(offset)
+
+
+def join_passages(passages: Iterable[RetrievedContext]) -> list[Region]:
+    """Regions in order of document, then offset. Every character of every passage lies in one.
+
+    Passages that overlap but disagree about the shared characters (two versions of a document) stay apart.
+    """
+    regions: list[Region] = []
+    for passage in sorted(passages, key=lambda p: (p.document_id, p.start_offset, -p.end_offset)):
+        joined = _extended(regions[-1], passage) if regions else None
+        if joined is None:
+            regions.append(Region(passage.start_offset, passage.content, (passage,)))
+        else:
+            regions[-1] = joined
+    return regions
+
+
+def _extended(region: Region, passage: RetrievedContext) -> Region | None:
+    if passage.document_id != region.document_id or passage.start_offset > region.end_offset:
+        return None
+    known = region.text[passage.start_offset - region.start_offset :]
+    shared = min(len(known), len(passage.content))
+    if known[:shared] != passage.content[:shared]:
+        return None
+    return Region(region.start_offset, region.text + passage.content[shared:], (*region.passages, passage))
+
+
+# The cells of a table's row, and the column of a year.
+
+
+#: What parts the names that a row stands under, outermost first, its own last.
+PATH_MARK = " › "
+_EDGES = re.compile(r"^\s*\|?|\|?\s*$")
+_BETWEEN = re.compile(r"(?<!\\)\|")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row and the names of its columns.
+
+    Attributes:
+        cells: The first is its label.
+        header: As many cells, or none.
+    """
+
+    cells: tuple[str, ...]
+    header: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Its label, part by part."""
+        return tuple(part.strip() for part in self.cells[0].split(PATH_MARK.strip()))
+
+    @property
+    def header_years(self) -> frozenset[str]:
+        """The years that its columns are of."""
+        return frozenset(year for cell in self.header for year in _YEAR.findall(cell))
+
+    def column(self, year: str) -> int | None:
+        """The one column with a figure that is of this year alone; None where none is, or several are."""
+        of_year = [at for at, cell in enumerate(self.header) if at and set(_YEAR.findall(cell)) == {year}]
+        return of_year[0] if len(of_year) == 1 and any(map(str.isdigit, self.cells[of_year[0]])) else None
+
+
+def read_row(line: str, header: str) -> Row | None:
+    """A row of a table; None where the line is none.
+
+    Args:
+        line: With its bars.
+        header: The line that names the columns; it counts where it has as many cells.
+    """
+    cells = _cells(line)
+    if len(cells) < 2:
+        return None
+    names = _cells(header)
+    return Row(cells, names if len(names) == len(cells) else ())
+
+
+def _cells(line: str) -> tuple[str, ...]:
+    return tuple(cell.strip() for cell in _BETWEEN.split(_EDGES.sub("", line.strip())))
+
 
 # Of more pieces, those with the fewest words of the question are not embedded, which is what takes time.
 _MOST_EMBEDDED = 32

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Verifier
-from recollect.answer.written import WrittenAnswer
+from recollect.answer.writing import WrittenAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import lacks_price
 from recollect.answer._language import language_of_passages
-from recollect.answer._question import Asked, in_range, understand
-from recollect.answer._question_names import is_code, words_of
-from recollect.answer._refusals import refusal_of
-from recollect.answer._regions import Region
-from recollect.answer._scoring import Evidence, Weights, coverage, gather, weighted_terms
+from recollect.answer._question import Asked, in_range, is_code, understand, words_of
+from recollect.answer._scoring import Evidence, Region, Weights, coverage, gather, weighted_terms
+from recollect.answer.absence import refusal_of
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from recollect.answer._refusals import refusal_of
+from recollect.answer.absence import refusal_of
 from recollect.context import assemble, context_block, defused, estimate_tokens
 from recollect.errors import ConfigurationError, UsageError
 from recollect.llm.base import ChatMessage

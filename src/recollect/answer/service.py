@@ -11,8 +11,7 @@ from recollect.answer.extractive import ExtractionOptions, extract_answer
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, PromptTemplate, build_prompt
 from recollect.answer.synchronous import iterate
 from recollect.answer.verification import Verifier
-from recollect.answer.writing import AnswerEvent, Writing
-from recollect.answer.written import Treatment
+from recollect.answer.writing import AnswerEvent, Treatment, Writing
 from recollect.context import estimate_tokens
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting

@@ -3,21 +3,254 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from recollect.answer.statements import MARKER, Statement, StatementStream
-from recollect.answer.written import Treatment, WrittenAnswer, refused_answer
+from recollect.answer import absence
+from recollect.answer._units import quotable_units
+from recollect.answer.absence import refusal_of
+from recollect.answer.statements import MARKER, Statement, StatementStream, marker_numbers
 from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.model import Answer, Citation, TokenUsage, UnsupportedSentence
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable
 
     from recollect.answer.prompt import Prompt
-    from recollect.answer.verification import Verifier
-    from recollect.answer.written import CheckedSentence
+    from recollect.answer.verification import Support, Verdict, Verifier
     from recollect.llm.base import ChatModel
+    from recollect.model import RetrievedContext
+
+
+# What a language model writes becomes an answer: checked, its markers numbered, its citations at exact characters.
+
+
+#: What is done with sentences that the sources do not support.
+Treatment = Literal["mark", "remove", "retry", "refuse"]
+
+MAX_QUOTE_CHARS = 600
+
+# Characters that show nothing and move what is shown: control codes, direction marks, zero width, tags.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
+_LOOKS_LIKE_MARKER = re.compile(r"\[\s*(\d{1,3})\s*\]")
+_LINK = re.compile(r"(!?)\[([^\[\]]*)\]\(\s*<?([^()\s<>]*(?:\([^()]*\)[^()\s<>]*)*)>?(?:\s+[^()]*)?\)")
+_REFERENCE = re.compile(r"^[ \t]*\[[^\]\n]+\]:\s*\S+.*$", re.MULTILINE)
+_HTML = re.compile(r"</?[a-zA-Z][^<>\n]*>")
+# Stand for a marker while the text around it is looked through for what would pass for one.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSentence:
+    """A statement that may be shown.
+
+    Attributes:
+        text: With markers as the answer numbers them, and with what stands before it.
+        citations: Those of its markers.
+        unsupported: What is wrong with it; None: nothing.
+    """
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    unsupported: UnsupportedSentence | None = None
+
+
+@dataclass(eq=False)
+class WrittenAnswer:
+    """Statements in, an answer out: numbers markers by first use, and keeps what was cited and what is unsupported.
+
+    Attributes:
+        verifier: Of the sources that the model was shown.
+        passages: These sources.
+        language: ISO 639-1 code, for sentence boundaries.
+        removes: Whether unsupported statements are left out.
+    """
+
+    verifier: Verifier
+    passages: Sequence[RetrievedContext]
+    language: str = "en"
+    removes: bool = False
+    heard: str = ""
+    refused: bool = False
+    _text: str = ""
+    _numbers: dict[int, int] = field(default_factory=dict)
+    _supports: dict[int, list[Support]] = field(default_factory=dict)
+    _unsupported: list[UnsupportedSentence] = field(default_factory=list)
+    _held: list[tuple[Statement, Verdict]] = field(default_factory=list)
+    _claims: list[tuple[int, int, str, bool]] = field(default_factory=list)
+
+    @property
+    def held(self) -> str:
+        """What was checked and is not shown yet, because it may still be a refusal."""
+        return "".join(statement.raw for statement, _ in self._held)
+
+    def add(self, statement: Statement) -> list[CheckedSentence]:
+        """Check a statement; what can be shown now: nothing where it is not known yet whether this is an answer."""
+        if self.refused:
+            return []
+        if not self._text and not self._held and absence.is_refusal(statement.text):
+            self.refused = True
+            return []
+        verdict = self.verifier.check(statement)
+        self._held.append((statement, verdict))
+        # Until the first claim it may still be a refusal; before the first citation nothing is sure to be kept.
+        begun = any(one.kind == "claim" and (one.cited or not self.removes) for _, one in self._held)
+        return self._released() if self._text or begun else []
+
+    def finish(self) -> list[CheckedSentence]:
+        """What is left to show when the model has ended; nothing of a refusal."""
+        claims = any(verdict.kind == "claim" for _, verdict in self._held) or bool(self._text)
+        if self.refused or not claims:
+            self.refused = True
+            return []
+        return self._released()
+
+    def answer(self, question: str) -> Answer:
+        """The whole answer, once it is finished."""
+        text = self._text.strip()
+        if not self.refused and not self._numbers:
+            self._mark_as_uncited()
+            if self.removes:
+                self.refused = True
+        unsupported = tuple(sorted(self._unsupported, key=lambda one: one.start_offset or 0))
+        if self.refused or not text:
+            return refused_answer(question, self.language, unsupported)
+        citations = tuple(self._citation(number) for number in self._numbers)
+        return Answer(question=question, text=text, refused=False, citations=citations, unsupported=unsupported)
+
+    def _released(self) -> list[CheckedSentence]:
+        shown = [self._shown(statement, verdict) for statement, verdict in self._held]
+        self._held.clear()
+        return [one for one in shown if one is not None]
+
+    def _shown(self, statement: Statement, verdict: Verdict) -> CheckedSentence | None:
+        bad = verdict.reason
+        if bad and self.removes:
+            self._unsupported.append(_unsupported(statement.body.strip(), None, verdict))
+            return None
+        lead = statement.raw[: len(statement.raw) - len(statement.body)] if self._text else ""
+        body = self._rendered(statement)
+        text = (_INVISIBLE.sub("", lead) + body).rstrip()
+        if not self._text:
+            text = text.lstrip()
+        start = len(self._text) + len(text) - len(text.lstrip())
+        self._text += text
+        for support in verdict.supports:
+            if support.source in verdict.cited:
+                self._supports.setdefault(support.source, []).append(replace(support, score=verdict.score))
+        flagged = _unsupported(text.strip(), start, verdict) if bad else None
+        if flagged:
+            self._unsupported.append(flagged)
+        if verdict.kind == "claim":
+            self._claims.append((start, start + len(text.strip()), text.strip(), bool(bad)))
+        return CheckedSentence(text, tuple(self._citation(number) for number in verdict.cited), flagged)
+
+    def _rendered(self, statement: Statement) -> str:
+        """The statement's text: known markers numbered by first use, others and active markup left out."""
+
+        def numbered(match: re.Match[str]) -> str:
+            known = [number for number in marker_numbers(match) if number in cited]
+            for number in known:
+                self._numbers.setdefault(number, len(self._numbers) + 1)
+            gap = match.group()[: len(match.group()) - len(match.group().lstrip())]
+            numbers = dict.fromkeys(self._numbers[number] for number in known)
+            return gap + "".join(f"{_OPEN}{number}{_CLOSE}" for number in numbers) if known else ""
+
+        passages = self.passages
+        cited = {
+            number
+            for number in statement.cited
+            if 1 <= number <= len(passages) and passages[number - 1].content.strip()
+        }
+        body = _INVISIBLE.sub("", statement.body).replace(_OPEN, "").replace(_CLOSE, "")
+        text = self._without_active_markup(MARKER.sub(numbered, body))
+        text = _LOOKS_LIKE_MARKER.sub(r"(\1)", text)
+        return text.replace(_OPEN, "[").replace(_CLOSE, "]")
+
+    def _without_active_markup(self, text: str) -> str:
+        """Images, HTML and links to where no source points would be fetched or followed by what shows the answer."""
+
+        def link(match: re.Match[str]) -> str:
+            known = not match.group(1) and any(match.group(3) in passage.content for passage in self.passages)
+            return match.group() if known and match.group(3) else match.group(2)
+
+        return _HTML.sub("", _REFERENCE.sub("", _LINK.sub(link, text)))
+
+    def _mark_as_uncited(self) -> None:
+        for start, end, text, flagged in self._claims:
+            if not flagged:
+                self._unsupported.append(
+                    UnsupportedSentence(
+                        text=text,
+                        start_offset=start,
+                        end_offset=end,
+                        reason="uncited",
+                        detail="the answer cites no source",
+                    )
+                )
+
+    def _citation(self, number: int) -> Citation:
+        passage = self.passages[number - 1]
+        supports = self._supports.get(number, [])
+        start, end = _quoted(passage, [(one.start, one.end) for one in supports], self.language)
+        begin, stop = passage.start_offset + start, passage.start_offset + end
+        part = passage.part_at(begin)
+        return Citation(
+            marker=self._numbers[number],
+            document_id=passage.document_id,
+            source=passage.source,
+            section=part.section,
+            page=part.page,
+            last_page=passage.part_at(stop - 1).page,
+            boxes=passage.boxes(begin, stop),
+            start_offset=begin,
+            end_offset=stop,
+            quote=passage.content[start:end],
+            department=passage.department,
+            notes=passage.notes,
+            collection=passage.collection,
+            server=passage.server,
+            id=passage.id,
+            support=round(min((one.score for one in supports), default=0.0), 3),
+        )
+
+
+def refused_answer(question: str, language: str, unsupported: Iterable[UnsupportedSentence]) -> Answer:
+    """A refusal in place of what a model wrote, which tells its unsupported sentences without where they stood."""
+    return Answer(
+        question=question,
+        text=refusal_of(question, language),
+        refused=True,
+        citations=(),
+        unsupported=tuple(replace(one, start_offset=None, end_offset=None) for one in unsupported),
+    )
+
+
+def _unsupported(text: str, start: int | None, verdict: Verdict) -> UnsupportedSentence:
+    return UnsupportedSentence(
+        text=text,
+        start_offset=start,
+        end_offset=None if start is None else start + len(text),
+        reason=verdict.reason or "no_evidence",
+        detail=verdict.detail,
+    )
+
+
+def _quoted(passage: RetrievedContext, spans: Sequence[tuple[int, int]], language: str) -> tuple[int, int]:
+    """The span over all that is cited of a passage, or the first alone where they stand far apart."""
+    if not spans:
+        units = quotable_units(passage.content, language=language)
+        if units:
+            return units[0].start, units[0].end
+        content = passage.content
+        return len(content) - len(content.lstrip()), len(content.rstrip())
+    start, end = min(span[0] for span in spans), max(span[1] for span in spans)
+    sections = {passage.part_at(passage.start_offset + at).section for at in (start, end - 1)}
+    return spans[0] if end - start > MAX_QUOTE_CHARS or len(sections) > 1 else (start, end)
 
 
 @dataclass(frozen=True, slots=True)

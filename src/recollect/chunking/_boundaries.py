@@ -1,4 +1,4 @@
-"""Where a document may be cut: the starts of its headings, which may have to be found, paragraphs, lines and sentences."""
+"""Where a document may be cut: the starts of its headings, given or found, paragraphs, lines and sentences."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from answer.samples import WordEmbedder, passage
 from recollect.answer.prompt import CLOSING, OPENING, build_prompt
 from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Verifier
-from recollect.answer.written import WrittenAnswer
+from recollect.answer.writing import WrittenAnswer
 from recollect.model.answer import REFUSAL
 from recollect.retrieval.analysis import Analyzer
 

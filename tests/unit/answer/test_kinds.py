@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.answer._kind_forms import KIND_LANGUAGES, forms_of
-from recollect.answer._kinds import Kind, attribute, expected_kind, holds_kind, lacks_price
-from recollect.answer._question import in_range, tells_of_another_year, understand
-from recollect.answer._question_names import missing_names, names_in
+from recollect.answer._kinds import KIND_LANGUAGES, Kind, attribute, expected_kind, forms_of, holds_kind, lacks_price
+from recollect.answer._question import in_range, missing_names, names_in, tells_of_another_year, understand
 from recollect.retrieval.analysis import Analyzer
 
 

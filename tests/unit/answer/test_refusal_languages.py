@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.answer._refusals import REFUSALS, refusal_of
-from recollect.answer.absence import is_refusal
+from recollect.answer.absence import REFUSALS, is_refusal, refusal_of
 from recollect.answer.extractive import extract_answer
 from recollect.answer.prompt import build_prompt
 from recollect.embedding.hashing import HashingEmbedder

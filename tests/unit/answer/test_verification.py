@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from answer.samples import LEAVE, WordEmbedder, passage
 from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Verifier
-from recollect.answer.written import WrittenAnswer
+from recollect.answer.writing import WrittenAnswer
 from recollect.retrieval.analysis import Analyzer
 
 TERMS = Analyzer("en").terms

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.answer._kind_forms import Kind
-from recollect.answer._kinds import expected_kind, holds_kind
-from recollect.answer._refusals import REFUSALS, refusal_of
-from recollect.answer.absence import is_refusal
+from recollect.answer._kinds import Kind, expected_kind, holds_kind
+from recollect.answer.absence import REFUSALS, is_refusal, refusal_of
 from recollect.languages.characters import simplified
 from recollect.retrieval.analysis import Analyzer
 
