@@ -21,11 +21,12 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from recollect.cli._server import Server
+    from recollect.client import Client
     from recollect.config import RAGConfig
     from recollect.model import Principal
     from recollect.model.time import Moment
     from recollect.pipeline import RAGPipeline, View
+    from recollect.replies.me import MeJson
 
 
 _PANEL = "Everywhere"
@@ -144,7 +145,7 @@ class CommandContext:
         return cls(joined, collection=collection or before.collection, local=local)
 
     @cached_property
-    def server(self) -> Server | None:
+    def server(self) -> Client | None:
         """The server that the command asks; None: it works on a store.
 
         Raises:
@@ -152,11 +153,11 @@ class CommandContext:
         """
         if self._server_url is None:
             return None
-        from recollect.cli._server import Server
+        from recollect.client import Client
 
         if self.options.tenant is not None:
             raise UsageError("With --server, leave --tenant out: whose knowledge it is, the key says.")
-        return Server(self._server_url, key_of(self.options.key_file))
+        return Client(self._server_url, key_of(self.options.key_file))
 
     @cached_property
     def config(self) -> RAGConfig:
@@ -166,7 +167,7 @@ class CommandContext:
             ConfigurationError: One of them is unknown or not valid.
         """
         if self.server is not None:
-            return self.server.config(None if self._collection is None else argument_text(self._collection))
+            return _settings_of(self.server.me(), None if self._collection is None else argument_text(self._collection))
         from recollect.config import RAGConfig
 
         return RAGConfig.load(self.options.config, **self.overrides)
@@ -250,10 +251,10 @@ class CommandContext:
             "user": None if user is None else argument_text(user),
         }
         if self.server is not None:
-            if config is not None and config != self.config:
+            if (config or self.config) != self.config:
                 raise UsageError("This asks a server, whose settings are its own: leave out options that change them.")
-            # What commands do with a view, they do with this.
-            yield cast("View", self.server.view(self.config, **where))
+            # Its methods are those of a view.
+            yield cast("View", self.server.view(**where))
             return
         with self.pipeline(config, embeds=embeds) as rag:
             yield rag.view(tenant=tenant, actor=_actor(), **where)
@@ -326,6 +327,24 @@ def write_json(document: Mapping[str, Any], *, indent: int | None = 2) -> None:
 def argument_text(text: str) -> str:
     """An argument with what is not UTF-8 replaced, as nothing could be looked for by it."""
     return os.fsencode(text).decode("utf-8", "replace")
+
+
+def _settings_of(me: MeJson, collection: str | None) -> RAGConfig:
+    """The settings as a server has them, as far as commands need to know them; the others are the defaults."""
+    from recollect.config import AnswerConfig, ChunkingConfig, MemoryConfig, RAGConfig, RetrievalConfig
+
+    told = me["settings"]
+    return RAGConfig.model_construct(
+        collection=collection or told["collection"],
+        language=told["language"],
+        retrieval=RetrievalConfig(mode=told["mode"], fusion=told["fusion"], top_k=told["top_k"]),
+        chunking=ChunkingConfig(**told["chunking"]),
+        memory=MemoryConfig(adaptive_weights=told["adaptive_weights"]),
+        # Which provider writes the answers is the server's to know; that one does is shown while they come.
+        answer=AnswerConfig.model_construct(
+            passages=told["passages"], provider="openai" if told["writes_answers"] else "extractive"
+        ),
+    )
 
 
 # Which server a command asks, and what the caller is known by there.

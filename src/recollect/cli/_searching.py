@@ -78,7 +78,7 @@ def vain(view: View, options: RetrievalOptions) -> list[str]:
         if at.collections or view.view(as_of=None).sessions.get(at.session).document_count:
             return []
         return [f"The session is empty. Fill it: recollect ingest FOLDER --session {at.session}"]
-    empty = None if at.principal is not None else empty_collection(view)
+    empty = empty_collection(view) if at.is_owner else None
     return [empty] if empty else view.documents.filter_hints(options)
 
 

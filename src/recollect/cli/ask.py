@@ -117,7 +117,7 @@ def _streamed(
     pieces = view.ask_stream(question, options)
     if at_once and not ctx.out.is_terminal:
         return _printed(ctx, pieces)
-    return shown_as_it_comes(ctx, pieces, live=view.config.answer.provider != "extractive")
+    return shown_as_it_comes(ctx, pieces, live=ctx.config.answer.provider != "extractive")
 
 
 def shown_as_it_comes(ctx: CommandContext, events: Iterable[AskEvent], *, live: bool) -> Answer:

@@ -20,11 +20,13 @@ from recollect.cli._searching import EVERYWHERE
 from recollect.cli._time import TimeOptions
 from recollect.cli.query import place
 from recollect.errors import RecollectError, UsageError
+from recollect.model import Answer, TokenUsage
 from recollect.replies.answers import answer_json, token_usage_json
 
 if TYPE_CHECKING:
-    from recollect.cli._server import ServerView
-    from recollect.model import Answer, Citation, RetrievalOptions
+    from recollect.client.client import RemoteView
+    from recollect.model import Citation, RetrievalOptions
+    from recollect.model.time import Moment
     from recollect.pipeline import View
     from recollect.pipeline.chat import Conversation
 
@@ -91,7 +93,11 @@ def _chat(
 
 def _conversation(ctx: CommandContext, view: View, name: str | None, options: RetrievalOptions) -> Conversation:
     if ctx.server is not None:
-        return cast("Conversation", cast("ServerView", view).conversation(session=name, options=options))
+        if name is None:
+            raise UsageError(
+                "--forget: a server remembers what is asked in a conversation. recollect ask remembers nothing."
+            )
+        return cast("Conversation", _ServerConversation(view, session=name, options=options))
     from recollect.pipeline.chat import Conversation
 
     return Conversation(view, session=name, options=options)
@@ -249,3 +255,37 @@ def _as_markdown(answers: list[Answer]) -> str:
 def _citation(one: Citation) -> str:
     quote = " ".join(one.quote.split())
     return f"- [{one.marker}] {one.source}, characters {one.start_offset} to {one.end_offset}: “{quote}”"
+
+
+class _ServerConversation:
+    """As `recollect.pipeline.chat.Conversation`, held by a server.
+
+    Args:
+        view: The server's view.
+        session: The conversation.
+        options: How to search.
+
+    Attributes:
+        answers: All answers so far, oldest first.
+        usage: What the language model has cost.
+    """
+
+    def __init__(self, view: View, *, session: str, options: RetrievalOptions | None) -> None:
+        self._view = view
+        self._session = session
+        self._options = options
+        self.answers: list[Answer] = []
+        self.usage = TokenUsage(input_tokens=0, output_tokens=0, requests=0)
+
+    def as_of(self, moment: Moment | None) -> None:
+        """From now on, ask what was known at a time; None: the present."""
+        self._view = self._view.view(as_of=moment)
+
+    def ask(self, question: str) -> Iterator[Any]:
+        """The answer as it comes."""
+        for event in cast("RemoteView", self._view).chat_events(question, self._options, session=self._session):
+            if isinstance(event, Answer):
+                self.answers.append(event)
+                if event.usage is not None:
+                    self.usage += event.usage
+            yield event

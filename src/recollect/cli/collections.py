@@ -71,7 +71,7 @@ def _create(
             argument_text(name),
             description=description,
             language=language,
-            chunking=chunking_of(view.config, chunking) if chunking.given else None,
+            chunking=chunking_of(ctx.config, chunking) if chunking.given else None,
             token_vectors=token_vectors,
             dimensions=dimensions,
         )

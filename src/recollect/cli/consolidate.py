@@ -35,7 +35,7 @@ def _consolidate(
     """
     with ctx.view(user=user) as view:
         report = view.facts.consolidate(min_retrievals=min_retrievals, limit=limit)
-        least = view.config.memory.min_retrievals if min_retrievals is None else min_retrievals
+        least = ctx.config.memory.min_retrievals if min_retrievals is None else min_retrievals
     if ctx.json:
         ctx.emit(consolidation_report_json(report))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -91,10 +91,9 @@ def _context(
     question = argument_text(text)
     validate(question, RetrievalOptions(top_k=passages_for(token_budget), min_relevance=min_relevance))
     moment = None if as_of is None else read_time(as_of, name="--as-of")
-    session = None if conversation is None else argument_text(conversation)
-    with ctx.view(user=user, as_of=moment) as view:
-        assembler = view.memory.assembler(weights=_weights(focus), min_relevance=min_relevance)
-        found = assembler.assemble(question, strategy.value, token_budget, session)
+    with ctx.view(user=user, as_of=moment, session=conversation) as view:
+        how: dict[str, Any] = {"weights": _weights(focus), "min_relevance": min_relevance}
+        found = view.memory.assemble(question, strategy.value, token_budget, **how)
         empty = None if found.passages else empty_collection(view)
     why = [empty] if empty else []
     context = found.found.context

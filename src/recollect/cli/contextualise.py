@@ -90,7 +90,7 @@ def situate(ctx: CommandContext, view: View, *, yes: bool) -> None:
     from recollect.cli._progress import WorkBar
 
     at = view.standpoint
-    if at.config.ingest.contextualise is None or at.session is not None or at.principal is not None:
+    if ctx.config.ingest.contextualise is None or at.session is not None or not at.is_owner:
         return
     needed = view.maintenance.estimate_contexts()
     if not needed.chunks:

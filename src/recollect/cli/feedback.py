@@ -40,7 +40,7 @@ def _not(ctx: CommandContext, *, sources: _Sources, conversation: _Conversation 
 def _give(ctx: CommandContext, sources: list[str], conversation: str | None, *, helpful: bool) -> int:
     with ctx.view(session=conversation) as view:
         adaptation = view.feedback.give([argument_text(source) for source in sources], helpful=helpful)
-        _tell(ctx, adaptation, on=view.config.memory.adaptive_weights)
+        _tell(ctx, adaptation, on=ctx.config.memory.adaptive_weights)
     return 0
 
 
@@ -48,7 +48,7 @@ def _show(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
     """Show what feedback makes of the weights."""
     with ctx.view(session=conversation) as view:
         adaptation = view.feedback.weights()
-        _tell(ctx, adaptation, on=view.config.memory.adaptive_weights)
+        _tell(ctx, adaptation, on=ctx.config.memory.adaptive_weights)
     return 0
 
 

@@ -115,7 +115,7 @@ def _ingest(
     with ctx.view(config, principal=principal, session=in_session) as view:
         known = _known_collections(ctx, view)
         if in_session is None and principal is None:
-            prepare_collection(view, without_sizes(chunking) if urls else chunking)
+            prepare_collection(config, view, without_sizes(chunking) if urls else chunking)
         if urls:
             return ingest_urls(ctx, view, urls, web, chunking, how=how, background=background, yes=yes)
         if background:
@@ -131,7 +131,7 @@ def _ingest(
 def _known_collections(ctx: CommandContext, view: View) -> list[str] | None:
     """The collections there are, where one is named that may be made; None: none is."""
     at = view.standpoint
-    if ctx.json or not ctx.names_collection or at.session is not None or at.principal is not None:
+    if ctx.json or not ctx.names_collection or at.session is not None or not at.is_owner:
         return None
     return [one.name for one in view.collections.list()]
 
@@ -244,7 +244,7 @@ def parse_size(text: str) -> int:
     return number * units[unit]
 
 
-def prepare_collection(view: View, chunking: ChunkingOptions) -> None:
+def prepare_collection(config: RAGConfig, view: View, chunking: ChunkingOptions) -> None:
     """Make the view's collection with the chunking given, or see that it is cut that way already.
 
     Raises:
@@ -256,7 +256,7 @@ def prepare_collection(view: View, chunking: ChunkingOptions) -> None:
     found = next((one for one in view.collections.list() if one.name == name), None)
     if found is None:
         try:
-            view.collections.create(name, chunking=chunking_of(view.config, chunking))
+            view.collections.create(name, chunking=chunking_of(config, chunking))
         except ConflictError:  # another process was faster
             found = next(one for one in view.collections.list() if one.name == name)
     if found is not None:
@@ -287,7 +287,7 @@ def _require_same(collection: Collection, chunking: ChunkingOptions) -> None:
 def _complete(ctx: CommandContext, view: View, *, yes: bool, stored: bool) -> None:
     situate(ctx, view, yes=yes)
     at = view.standpoint
-    if stored and at.session is None and at.principal is None and not ctx.json:
+    if stored and at.session is None and at.is_owner and not ctx.json:
         suggest_model(ctx, view)
 
 

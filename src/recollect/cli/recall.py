@@ -64,7 +64,7 @@ def _recall(
     moment = None if as_of is None else read_time(as_of, name="--as-of")
     with ctx.view(session=conversation, user=user, as_of=moment) as view:
         found = view.recall(query, options)
-        language = view.config.language
+        language = ctx.config.language
     if ctx.json:
         ctx.emit(recall_json(query, found, mode=options.mode))
     else:

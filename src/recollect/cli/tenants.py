@@ -110,7 +110,7 @@ def _show(ctx: CommandContext, *, wanted: _Name) -> int:
     """Show a tenant, what it stores and how much it may."""
     with ctx.view() as view:
         found = view.tenants.get(argument_text(wanted))
-        shared = view.view(tenant=found.tenant_id).collections.shared()
+        shared = view.tenants.shared(found.tenant_id)
     if ctx.json:
         ctx.emit({"tenant": tenant_details_json(found, shared)})
         return 0
@@ -253,11 +253,8 @@ def _unshare(
 def _sharing(ctx: CommandContext, owner: str, collection: str, reader: str, *, shared: bool) -> int:
     tenant, name, other = (argument_text(text) for text in (owner, collection, reader))
     with ctx.view() as view:
-        collections = view.view(tenant=tenant).collections
-        if shared:
-            collections.share(name, other)
-        else:
-            collections.unshare(name, other)
+        change = view.tenants.share if shared else view.tenants.unshare
+        change(tenant, name, other)
     if ctx.json:
         ctx.emit(sharing_json(tenant, name, other, shared=shared))
     else:

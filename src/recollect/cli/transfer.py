@@ -46,7 +46,7 @@ def _import(
     principal = actor.actor()
     with ctx.view(principal=principal) as view:
         if principal is None:
-            prepare_collection(view, chunking)
+            prepare_collection(ctx.config, view, chunking)
         elif chunking.given:
             raise UsageError("With --as, leave out how documents are cut: that is for the collection's owners to say.")
         with WorkBar(ctx.err, "Importing", unit="documents") as bar:

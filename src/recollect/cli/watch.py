@@ -68,7 +68,7 @@ def _watch(
     principal = actor.actor()
     with ctx.view(principal=principal, embeds=not background) as view:
         if principal is None:
-            prepare_collection(view, chunking)
+            prepare_collection(ctx.config, view, chunking)
         if background:
             how: dict[str, Any] = {"tags": tag or (), "permissions": permissions, "polling": poll or None}
             return tell_queued(ctx, ask_to_watch(view.standpoint, folders, **how))

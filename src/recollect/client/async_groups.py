@@ -46,6 +46,7 @@ class AsyncAudit(_Group):
 class AsyncCollections(_Group):
     """Collections: made, listed, described and removed. Awaited."""
 
+    ensure = awaited(CollectionCalls.ensure)
     create = awaited(CollectionCalls.create)
     get = awaited(CollectionCalls.get)
     update = awaited(CollectionCalls.update)

@@ -48,6 +48,7 @@ class Audit(_Group):
 class Collections(_Group):
     """Collections: made, listed, described and removed."""
 
+    ensure = sent(CollectionCalls.ensure)
     create = sent(CollectionCalls.create)
     get = sent(CollectionCalls.get)
     update = sent(CollectionCalls.update)

@@ -11,7 +11,7 @@ from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.model import Principal
-    from recollect.replies.me import ServerSettingsJson
+    from recollect.replies.me import MeJson
 
 #: Stands for every collection that may be read.
 EVERYWHERE = "*"
@@ -22,10 +22,10 @@ class Known:
     """What is known of a server, once it was asked; the views of a client share it.
 
     Attributes:
-        settings: What a caller needs to know of its configuration; None: it was not asked.
+        me: The latest reply of `recollect.Client.me`; None: it was not asked.
     """
 
-    settings: ServerSettingsJson | None = None
+    me: MeJson | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,13 @@ class Place:
     @property
     def names(self) -> tuple[str, ...]:
         """The collections by name; ``*`` stands for all."""
-        settings = self.known.settings
-        return self.collections or ("default" if settings is None else settings["collection"],)
+        me = self.known.me
+        return self.collections or ("default" if me is None else me["settings"]["collection"],)
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the owner of the store asks, as far as it is known: nobody in particular."""
+        return self.principal is None and (self.known.me is None or self.known.me["principal"] is None)
 
     @property
     def searched_name(self) -> str:

@@ -41,7 +41,7 @@ def request_of(url: str, call: Call[Any], headers: Mapping[str, str], settings: 
         headers: Beside those of every request.
         settings: How long it may take.
     """
-    patience = settings.timeout_seconds
+    patience = max(settings.timeout_seconds, call.patience_seconds)
     return {
         "method": call.method,
         "url": url + call.path,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 JobStatus = Literal["pending", "running", "succeeded", "failed", "cancelled"]
 
@@ -184,3 +184,7 @@ class RunEnd:
     result: Mapping[str, Any] | None = None
     due_at: datetime | None = None
     counts: bool = True
+
+
+#: Called with a job whenever it has come further.
+JobCallback: TypeAlias = Callable[[Job], None]

@@ -97,6 +97,7 @@ class AsyncContents(_AsyncGroup):
 class AsyncConversationMemory(_AsyncGroup):
     """`ConversationMemory`, awaited. What makes contexts of it is used in `AsyncView.in_thread`."""
 
+    assemble = threaded(ConversationMemory.assemble)
     get = threaded(ConversationMemory.get)
     turns = threaded(ConversationMemory.turns)
     delete = threaded(ConversationMemory.delete)
@@ -232,6 +233,7 @@ class AsyncSessions(_AsyncGroup):
 
     create = threaded(Sessions.create)
     default_config = threaded(Sessions.default_config)
+    documents = threaded(Sessions.documents)
     get = threaded(Sessions.get)
     renew = threaded(Sessions.renew)
     end = threaded(Sessions.end)
@@ -272,6 +274,9 @@ class AsyncTenants(_AsyncGroup):
     set_quota = threaded(Tenants.set_quota)
     set_pii = threaded(Tenants.set_pii)
     export = threaded(Tenants.export)
+    shared = threaded(Tenants.shared)
+    share = threaded(Tenants.share)
+    unshare = threaded(Tenants.unshare)
     erase = threaded(Tenants.erase)
     isolation = threaded(Tenants.isolation)
     list = threaded(Tenants.list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import UsageError
 from recollect.jobs.tasks import task_of
 from recollect.model.arguments import checked
-from recollect.model.job import JOB_STATUSES, Asker, Job, JobStage, JobStatus, NewJob
+from recollect.model.job import JOB_STATUSES, Asker, Job, JobCallback, JobStage, JobStatus, NewJob
 from recollect.model.original import Original
 from recollect.pipeline.door import admit_job, make_door
 from recollect.pipeline.source_records import require_refreshable, source_record
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from recollect.store.database import Connection
 
 _MOST = 10_000
-
-#: Told the stages of a job that runs here, whenever its task says how far it has come.
-JobCallback = Callable[[Job], None]
 
 
 def enqueue(at: Standpoint, job: NewJob, *, connection: Connection | None = None) -> Job:

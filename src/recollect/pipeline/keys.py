@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from recollect.store.keys import KeyRepository
 
 _MOST_NAME_CHARACTERS = 100
-_DAY = 24 * 3600.0
 
 
 @checked
@@ -132,7 +131,7 @@ class Keys(Group):
         self,
         key_id: str,
         *,
-        grace: Duration = _DAY,
+        grace: Duration = "1d",
         expires: Duration | None = None,
         maker: KeyMaker | None = None,
     ) -> NewApiKey:

@@ -11,7 +11,8 @@ from recollect.pipeline.standpoint import Group
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.context import RetrievalWeights
+    from recollect.context import ContextAssembly, RetrievalWeights
+    from recollect.context.strategies import ContextStrategy
     from recollect.memory import QueryPatternTracker
     from recollect.model.memory import ConversationEntry, Episode, SessionRecord
     from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever
@@ -164,6 +165,31 @@ class ConversationMemory(Group):
         at = self._at
         made_with = settings(at, weights=weights, count_tokens=count_tokens)
         return ContextAssembler(at, at, min_relevance=min_relevance, **made_with)
+
+    def assemble(
+        self,
+        query: str,
+        strategy: ContextStrategy = "hybrid",
+        token_budget: int = 2_000,
+        *,
+        weights: RetrievalWeights | None = None,
+        min_relevance: float | None = None,
+    ) -> ContextAssembly:
+        """Assemble what a language model should read: documents, the view's conversation, and facts.
+
+        Args:
+            query: In plain words.
+            strategy: What it is made of; see `ContextAssembler.assemble`.
+            token_budget: Tokens at most, headers included; never exceeded.
+            weights: What documents and memory weigh; None: as the strategy has it.
+            min_relevance: Of documents' passages, 0 to 1; None: as configured.
+
+        Raises:
+            UsageError: The query is empty, the strategy unknown, or the budget less than 1.
+            NotFoundError: There is no such collection.
+        """
+        assembler = self.assembler(weights=weights, min_relevance=min_relevance)
+        return assembler.assemble(query, strategy, token_budget)
 
     def overview(
         self, *, text: str | None = None, limit: int = 100, after: tuple[datetime, int] | None = None

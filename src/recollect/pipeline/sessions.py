@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recollect.model.arguments import checked
@@ -13,6 +14,7 @@ from recollect.pipeline.standpoint import Group
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.model.document_record import DocumentRecord
     from recollect.store.document_sessions import DocumentSessionRepository
 
 
@@ -61,6 +63,17 @@ class Sessions(Group):
             NotFoundError: There is none of that id.
         """
         return self._repository.get(self._at.present(), checked_id(session_id)).session
+
+    def documents(self, session_id: str) -> list[DocumentRecord]:
+        """The first hundred documents of a session; ``view(session=...).documents.list`` lists all of them.
+
+        Raises:
+            NotFoundError: There is none of that id.
+            SessionExpiredError: Its time is over.
+        """
+        from recollect.pipeline.documents import Documents
+
+        return Documents(replace(self._at, session=session_id, collections=None)).list()
 
     def renew(self, session_id: str) -> DocumentSession:
         """Begin the time of a session anew.

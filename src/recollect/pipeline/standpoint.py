@@ -127,6 +127,11 @@ class Standpoint:
             raise PermissionDeniedError("This is for the owner of the store, whose view has no principal.")
 
     @property
+    def is_owner(self) -> bool:
+        """Whether the owner of the store asks: nobody in particular."""
+        return self.principal is None
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The collections by name; ``*`` stands for all."""
         return self.collections or (self.config.collection,)

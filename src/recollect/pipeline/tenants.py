@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,15 @@ from recollect.model.tenant import TenantQuota
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from recollect.model.tenant import Isolation, PersonalDataPolicy, Tenant, TenantErasure, TenantExport
+    from recollect.model.tenant import (
+        Isolation,
+        PersonalDataPolicy,
+        SharedCollection,
+        Tenant,
+        TenantErasure,
+        TenantExport,
+    )
+    from recollect.pipeline.collections import Collections
     from recollect.store.tenants import TenantDirectory
 
 
@@ -118,6 +127,36 @@ class Tenants(Group):
             return export_tenant(self._at.store, found, Path(folder))
         except OSError as exc:
             raise UsageError(f"Cannot write the export to {str(folder)!r}: {exc.strerror or exc}.") from exc
+
+    def shared(self, tenant: int | str) -> list[SharedCollection]:
+        """The collections that other tenants let this one read; of a suspended tenant, too.
+
+        Raises:
+            NotFoundError: There is no such tenant.
+        """
+        return self._collections(tenant).shared()
+
+    def share(self, tenant: int | str, collection: str, reader: int | str) -> None:
+        """Let another tenant read a collection of one; see `Collections.share`.
+
+        Raises:
+            UsageError: Isolation is strict (``[rag.multi_tenant]``), or the reader is the tenant itself.
+            NotFoundError: There is no such tenant or collection.
+        """
+        self._collections(tenant).share(collection, reader)
+
+    def unshare(self, tenant: int | str, collection: str, reader: int | str) -> None:
+        """Keep another tenant from a collection of one again.
+
+        Raises:
+            NotFoundError: It is not shared with that tenant.
+        """
+        self._collections(tenant).unshare(collection, reader)
+
+    def _collections(self, tenant: int | str) -> Collections:
+        from recollect.pipeline.collections import Collections
+
+        return Collections(replace(self._at, tenant=tenant))
 
     def erase(self, tenant: int | str, *, reason: str | None = None) -> TenantErasure:
         """Remove a tenant with everything that belongs to it, for good.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from recollect.fetching.crawl import CrawlPlan
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import IngestResult
-    from recollect.model.job import Job
+    from recollect.model.job import Job, JobCallback
     from recollect.model.memory import RecallOptions, Recollection, Remembered, Turn
     from recollect.model.remote import Remote
     from recollect.model.why_not import WhyNot
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.feedback import Feedback
     from recollect.pipeline.files import Files
     from recollect.pipeline.grants import Grants
-    from recollect.pipeline.jobs import JobCallback, Jobs
+    from recollect.pipeline.jobs import Jobs
     from recollect.pipeline.keys import Keys
     from recollect.pipeline.logins import Logins
     from recollect.pipeline.maintenance import Maintenance

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from recollect.ingest.report import ProgressCallback
     from recollect.jobs.progress import Progress
     from recollect.jobs.together import Member, Together
-    from recollect.model.job import Job
+    from recollect.model.job import Job, JobCallback
     from recollect.model.source import SourceType
-    from recollect.pipeline.jobs import JobCallback
     from recollect.pipeline.standpoint import Standpoint
     from recollect.store.documents import Source, StoredPage
 

@@ -15,6 +15,7 @@ from recollect.client.calls.collections import CollectionCalls
 from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls, RecallCalls
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, IngestCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
+from recollect.client.calls.importing import send_lines
 from recollect.client.calls.models import ModelCalls, SpaceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
 from recollect.client.calls.retrieval import RetrievalCalls
@@ -31,7 +32,7 @@ OTHERS = re.compile(
 #: The stream that a client goes on with by itself.
 BY_ITSELF = re.compile(r"/v1/streams/")
 
-AT = Place(known=Known({"collection": "default", "session": {}}), session=None)
+AT = Place(known=Known({"principal": None, "settings": {"collection": "default", "session": {}}}), session=None)
 TALK = Place(session="talk")
 
 #: What each method asks, by the method and path of HTTP.
@@ -46,7 +47,8 @@ ASKS = [
     CollectionCalls(AT).update("a", description=""),
     CollectionCalls(AT).delete("a"),
     CollectionCalls(AT).export_lines(),
-    CollectionCalls(AT).import_file(__file__),
+    CollectionCalls(AT).ensure(),
+    send_lines("a", Path(__file__), force=False, on_progress=None),
     CollectionCalls(AT).list(),
     DocumentCalls(AT).get(1),
     DocumentCalls(AT).resolve(["a.md"]),

@@ -13,7 +13,7 @@ from recollect.errors import ServerError
 if TYPE_CHECKING:
     from recollect.client.place import Place
     from recollect.client.uploads import Upload
-    from recollect.replies.me import ServerSettingsJson
+    from recollect.replies.me import MeJson, ServerSettingsJson
 
 T = TypeVar("T")
 
@@ -60,6 +60,7 @@ class Call(Generic[T]):
         body: Sent as JSON.
         upload: Files, sent as a form in place of a body.
         lines: JSON Lines, sent as they are in place of a body.
+        patience_seconds: How long the reply may take to begin, where that is longer than the client's own limit.
         headers: Beside the client's own.
         searches: Whether it changes nothing though it is no GET: it can be repeated as it is.
     """
@@ -73,6 +74,7 @@ class Call(Generic[T]):
     lines: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     searches: bool = False
+    patience_seconds: float = 0.0
 
     @property
     def writes(self) -> bool:
@@ -187,12 +189,20 @@ class Calls:
     def __init__(self, at: Place) -> None:
         self._at = at
 
+    def me(self) -> Call[MeJson]:
+        """Who asks: the tenant, the principal and the scopes of the credential, and the server's settings."""
+        return Call(method="GET", path="/v1/me", read=self._noted)
+
+    def _noted(self, told: MeJson) -> MeJson:
+        self._at.known.me = told
+        return told
+
     def _settings(self) -> Steps[ServerSettingsJson]:
         """What the server is configured with; asked once."""
-        known = self._at.known
-        if known.settings is None:
-            known.settings = (yield Call(method="GET", path="/v1/me", read=as_it_is))["settings"]
-        return known.settings
+        me = self._at.known.me
+        if me is None:
+            me = yield from once(self.me())
+        return me["settings"]
 
     def _collection(self) -> Steps[str]:
         """The one collection of the view; the configured one where none was named."""

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, segment
+from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, once, segment
 from recollect.client.place import given
 from recollect.client.reading import Json, read
-from recollect.errors import UsageError
+from recollect.errors import ConflictError, NotFoundError, UsageError
+from recollect.ingest.line_files import require_file
 from recollect.model.collection import Collection
 from recollect.replies.cursors import cursor_at
 
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 
 class CollectionCalls(Calls):
     """Collections; see `recollect.View.collections`."""
+
+    def ensure(self, name: str | None = None) -> Steps[Collection]:
+        """The collection of that name, made with the server's settings where it is missing; None: the view's own."""
+        wanted = (yield from self._collection()) if name is None else name
+        try:
+            return (yield from once(self.get(wanted)))
+        except NotFoundError:
+            pass
+        try:
+            return (yield from once(self.create(wanted)))
+        except ConflictError:  # another process was faster
+            return (yield from once(self.get(wanted)))
 
     def create(
         self,
@@ -61,7 +74,7 @@ class CollectionCalls(Calls):
     def export_lines(self, *, originals: bool = False) -> Call[Any]:
         """The view's collection as JSON Lines, as they are read; with ``originals`` the files of documents too."""
         self._at.require_present()
-        if self._at.collections is None and self._at.known.settings is None:
+        if self._at.collections is None and self._at.known.me is None:
             raise UsageError("Name the collection that is exported: view(collections=NAME).")
         path = f"{_path(self._at.collection)}/export"
         return Call(method="GET", path=path, query={"originals": originals or None}, read=as_it_is)
@@ -76,8 +89,9 @@ class CollectionCalls(Calls):
         from recollect.client.calls.importing import send_lines
 
         self._at.require_present()
-        name = yield from self._collection()
-        return (yield from send_lines(name, Path(path), force=force, on_progress=on_progress))
+        require_file(Path(path))
+        place = yield from self.ensure()
+        return (yield from send_lines(place.name, Path(path), force=force, on_progress=on_progress))
 
     def each(self, *, after: str = "") -> Pages[Collection]:
         """By name behind ``after``, counting what may be read of each, page by page as they are read."""

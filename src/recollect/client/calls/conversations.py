@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from recollect.client.calls.base import Call, Calls, Pages, Steps, listed, nothing, segment
-from recollect.client.calls.documents import read_record
+from recollect.client.calls.documents import session_content, session_documents
 from recollect.client.calls.work import length_of
 from recollect.client.options import duration_text, recall_body
 from recollect.client.place import EVERYWHERE, given
@@ -122,13 +122,12 @@ class SessionCalls(Calls):
 
     def get(self, session_id: str) -> Steps[DocumentSession]:
         """A session, expired or not."""
-        told = yield from self._found(session_id)
+        told = yield from session_content(self._at, session_id)
         return _session(told["document_session"])
 
     def documents(self, session_id: str) -> Steps[list[DocumentRecord]]:
         """What it holds: the first hundred."""
-        told = yield from self._found(session_id)
-        return [_document(one) for one in told["documents"]]
+        return (yield from session_documents(self._at, session_id))
 
     def renew(self, session_id: str) -> Call[DocumentSession]:
         """Begin its time anew, before it is over."""
@@ -144,13 +143,6 @@ class SessionCalls(Calls):
         """The sessions."""
         self._at.require_present()
         return (yield from _sessions(given(user=self._at.user), "document_sessions", _session, offset).first(limit))
-
-    def _found(self, session_id: str) -> Steps[Json]:
-        self._at.require_present()
-        told: Json = yield _content(session_id, {})
-        if "document_session" not in told:
-            raise NotFoundError(f"There is no session {session_id!r} with documents.")
-        return told
 
 
 class RecallCalls(Calls):
@@ -248,9 +240,12 @@ class FactCalls(Calls):
 class FeedbackCalls(Calls):
     """Whether what contexts showed has helped; see `recollect.View.feedback`."""
 
-    def give(self, passages: str | Sequence[str], *, helpful: bool) -> Call[WeightAdaptation]:
+    def give(
+        self, passages: HybridPassage | str | Sequence[HybridPassage | str], *, helpful: bool
+    ) -> Call[WeightAdaptation]:
         """Say whether passages of a context helped, by what the context named them."""
-        sources = [passages] if isinstance(passages, str) else list(passages)
+        several = [passages] if isinstance(passages, str) or not isinstance(passages, Sequence) else list(passages)
+        sources = [one if isinstance(one, str) else one.source for one in several]
         body = {"sources": sources, "helpful": helpful, **self._whose()}
         return Call(method="POST", path="/v1/feedback", body=body, read=_adaptation)
 
@@ -293,10 +288,6 @@ def _session(told: Json) -> DocumentSession:
         document_count=told["documents"],
         chunk_count=told["chunks"],
     )
-
-
-def _document(told: Json) -> DocumentRecord:
-    return read_record({"tags": (), "event_time": None, **told, "chunk_count": told["chunks"]})
 
 
 def _episode(told: Json, session: str) -> Episode:

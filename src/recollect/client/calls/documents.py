@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, once, segment
+from recollect.client.calls.collections import CollectionCalls
 from recollect.client.options import duration_text, moment_text, search_body
 from recollect.client.place import given
 from recollect.client.reading import Json, passage_of, read
-from recollect.errors import UsageError
+from recollect.errors import NotFoundError, RecollectError, UsageError
 from recollect.model import Document, IngestResult, RetrievalOptions
 from recollect.model.contents import DocumentChunk, DocumentOutline, DocumentPart
 from recollect.model.document_record import DocumentRecord, DocumentStatus
@@ -26,6 +28,7 @@ from recollect.model.history import (
 from recollect.replies.cursors import cursor_at
 
 if TYPE_CHECKING:
+    from recollect.client.place import Place
     from recollect.client.uploads import FileToSend
     from recollect.fetching.client import Method
     from recollect.fetching.crawl import CrawlPlan
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+# Of a text that is read in parts.
+_PART_CHARACTERS = 50_000
 
 
 class _OfDocuments(Calls):
@@ -75,9 +81,18 @@ class DocumentCalls(_OfDocuments):
     """
 
     def get(self, document: int | str) -> Steps[DocumentRecord]:
-        """A document as its current version is, without its text."""
+        """A document as its current version is, with its text, which is read in parts."""
         number = yield from self._number(document)
-        return (yield from once(self._on("GET", number, read=read_record)))
+        record = yield from once(self._on("GET", number, read=read_record))
+        if record.status != "embedded":
+            return record
+        contents, parts, start = ContentCalls(self._at), list[str](), 0
+        while True:
+            part = yield from once(contents.read(number, start=start, length=_PART_CHARACTERS))
+            parts.append(part.text)
+            start = part.end_offset
+            if start >= part.characters or not part.text:
+                return replace(record, content="".join(parts))
 
     def resolve(self, documents: Sequence[int | str], *, each_one: bool = False) -> Steps[list[int]]:
         """The ids of documents that are named by number, by source or by given id.
@@ -196,6 +211,10 @@ class DocumentCalls(_OfDocuments):
         limit: int = 100,
     ) -> Steps[list[DocumentRecord]]:
         """The documents of the view's collection, by their ids, behind ``after``."""
+        if self._at.session is not None:
+            if department or status or source or tags or newest_first or after:
+                raise UsageError("A server lists the documents of a session without filters: leave them out.")
+            return (yield from session_documents(self._at, self._at.session))[:limit]
         pages = yield from self.each(
             department=department, status=status, source=source, tags=tags, newest_first=newest_first
         )
@@ -220,7 +239,7 @@ class DocumentCalls(_OfDocuments):
             "sort": "newest" if newest_first else None,
         }
         if self._at.session is not None:
-            raise UsageError("A server shows a session's documents with the session: sessions.show(id).")
+            raise UsageError("A server lists the first hundred documents of a session: documents.list().")
         path = f"/v1/collections/{segment((yield from self._collection()))}/documents"
         return Pages(call=Call(method="GET", path=path, query=query, read=dict), items=listed("documents", read_record))
 
@@ -299,8 +318,7 @@ class IngestCalls(Calls):
             permissions=None if one.permissions is None else list(one.permissions),
             force=force,
         )
-        path = f"/v1/collections/{segment((yield from self._where()))}/documents"
-        return (yield from once(Call(method="POST", path=path, body=body, read=read_ingest_result)))
+        return (yield from self._stored("documents", body=body, read=read_ingest_result))
 
     def files(
         self,
@@ -324,15 +342,11 @@ class IngestCalls(Calls):
         }
         if permissions is not None and not permissions:
             raise UsageError("permissions names nobody: leave it out for the collection's default.")
-        path = f"/v1/collections/{segment((yield from self._where()))}/files"
         return (
-            yield from once(
-                Call(
-                    method="POST",
-                    path=path,
-                    upload=Upload(files=tuple(files), fields=fields),
-                    read=lambda told: [read_job(one) for one in told["jobs"]],
-                )
+            yield from self._stored(
+                "files",
+                upload=Upload(files=tuple(files), fields=fields),
+                read=lambda told: [read_job(one) for one in told["jobs"]],
             )
         )
 
@@ -364,14 +378,43 @@ class IngestCalls(Calls):
             grant=None if permissions is None else list(permissions),
             force=force,
         )
-        path = f"/v1/collections/{segment((yield from self._where()))}/urls"
-        return (yield from once(Call(method="POST", path=path, body={**said, **_crawl(crawl)}, read=read_job)))
+        return (yield from self._stored("urls", body={**said, **_crawl(crawl)}, read=read_job))
 
-    def _where(self) -> Steps[str]:
+    def _stored(self, what: str, read: Callable[[Any], T], **how: Any) -> Steps[T]:  # noqa: ANN401 - as of `Call`
+        """Store something in the view's collection, which the owner of the store makes where it is missing."""
         self._at.require_present()
         if self._at.session is not None:
             raise UsageError("A server puts documents into collections: leave the session out.")
-        return (yield from self._collection())
+        name = yield from self._collection()
+        call = Call(method="POST", path=f"/v1/collections/{segment(name)}/{what}", read=read, **how)
+        try:
+            return (yield from once(call))
+        except NotFoundError as missing:
+            try:
+                yield from CollectionCalls(self._at).ensure(name)
+            except RecollectError:
+                raise missing from None
+        return (yield from once(call))
+
+
+def session_content(at: Place, session_id: str) -> Steps[Json]:
+    """A session with documents, and its first hundred documents.
+
+    Raises:
+        NotFoundError: There is none of that id.
+    """
+    at.require_present()
+    told: Json = yield Call(method="GET", path=f"/v1/sessions/{segment(session_id)}", read=dict)
+    if "document_session" not in told:
+        raise NotFoundError(f"There is no session {session_id!r} with documents.")
+    return told
+
+
+def session_documents(at: Place, session_id: str) -> Steps[list[DocumentRecord]]:
+    """The first hundred documents of a session."""
+    told = yield from session_content(at, session_id)
+    without = {"tags": (), "event_time": None}
+    return [read_record({**without, **one, "chunk_count": one["chunks"]}) for one in told["documents"]]
 
 
 def read_record(told: Json) -> DocumentRecord:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from recollect.client.calls.base import Call, Calls, Steps
 from recollect.client.calls.conversations import SessionCalls
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recollect.fetching.client import Method
     from recollect.fetching.crawl import CrawlPlan
     from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.model.job import JobCallback
 
 
 class EverydayCalls(Calls):
@@ -64,7 +65,7 @@ class EverydayCalls(Calls):
         tags: Sequence[str] = (),
         permissions: Sequence[str] | None = None,
         on_progress: ProgressCallback | None = None,
-    ) -> Steps[Any]:
+    ) -> Steps[IngestResult | IngestReport | list[IngestResult]]:
         """Store documents, or files and folders; see `recollect.View.ingest`.
 
         Files are sent, and read by the server's workers; this returns when they are stored. A document is called by the
@@ -78,11 +79,7 @@ class EverydayCalls(Calls):
         if not paths:
             results = yield from store_documents(calls, documents, force=force)
             return results[0] if isinstance(what, Document | str) else results
-        if sync:
-            raise UsageError(
-                "sync is of an ingest on the server's machine: it does not know which files a folder here has lost. "
-                "Close documents with documents.delete."
-            )
+        _refuse_sync(sync)
         options = FileOptions(force=force, tags=tags, permissions=permissions, follow_links=bool(follow_links))
         return (yield from store_files(calls, JobCalls(self._at), paths, options, on_progress))
 
@@ -100,7 +97,7 @@ class EverydayCalls(Calls):
         force: bool = False,
         crawl: CrawlPlan | None = None,
         wait: bool = True,
-        on_progress: Callable[[Job], None] | None = None,
+        on_progress: JobCallback | None = None,
     ) -> Steps[Job]:
         """Have a page of the web stored, or the pages of a site; see `recollect.View.ingest_url`."""
         job = yield from IngestCalls(self._at).url(
@@ -118,6 +115,14 @@ class EverydayCalls(Calls):
         if not wait:
             return job
         return (yield from waited(JobCalls(self._at), job, on_progress=on_progress))
+
+
+def _refuse_sync(sync: bool) -> None:
+    if sync:
+        raise UsageError(
+            "Leave sync out: a server does not know which files a folder here has lost. "
+            "Close documents with documents.delete."
+        )
 
 
 class UploadCalls(JobCalls):
@@ -145,6 +150,7 @@ class UploadCalls(JobCalls):
         self,
         paths: Path | Sequence[Path],
         *,
+        sync: bool = False,
         force: bool = False,
         follow_links: bool | None = None,
         tags: Sequence[str] = (),
@@ -153,8 +159,10 @@ class UploadCalls(JobCalls):
         """Send files and what folders hold, a job each; workers of the server store them.
 
         Raises:
-            UsageError: Some of it is none that is sent; what else there was is sent.
+            UsageError: ``sync`` is asked for: a server does not know which files a folder here has lost. Or some of it
+                is none that is sent; what else there was is sent.
         """
+        _refuse_sync(sync)
         tally = Tally()
         options = FileOptions(force=force, tags=tags, permissions=permissions, follow_links=bool(follow_links))
         given = [paths] if isinstance(paths, Path) else paths
@@ -173,7 +181,7 @@ class UploadCalls(JobCalls):
         job_id: int,
         *,
         timeout_seconds: float | None = None,
-        on_progress: Callable[[Job], None] | None = None,
+        on_progress: JobCallback | None = None,
     ) -> Steps[Job]:
         """A job when it has ended, or when it has been waited for so long. Workers of the server run it."""
         job = yield self.get(job_id)

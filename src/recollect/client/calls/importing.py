@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.client.calls.base import Call, Steps, segment
 from recollect.client.reading import Json
 from recollect.errors import ConflictError, ParseError, RequestUnderWayError, UsageError
-from recollect.ingest.line_files import MAX_LINE_BYTES, numbered_lines, require_file, too_long
+from recollect.ingest.line_files import MAX_LINE_BYTES, numbered_lines, too_long
 from recollect.ingest.report import EXPIRED, FileError, IngestProgress, Tally
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Of one request: little enough that a model on a slow machine embeds it while a client waits for the reply.
 _MOST_LINES = 200
 _MOST_BYTES = 1 << 20
+# A part is replied to when it is stored, which takes a slow machine its time.
+_PATIENCE_SECONDS = 600.0
 
 _COUNTS = ("added", "updated", "unchanged", "removed")
 
@@ -39,10 +41,8 @@ def send_lines(
     """Send a file of JSON Lines part by part, and tell what became of it.
 
     Raises:
-        NotFoundError: There is no such file.
         ParseError: It cannot be read.
     """
-    require_file(path)
     began, tally, done = time.monotonic(), Tally(), 0
     for part in _parts(path, tally):
         told = yield from _stored(_call(collection, path, part, force=force), part, path, tally, force=force)
@@ -68,6 +68,7 @@ def _call(collection: str, path: Path, part: _Part, *, force: bool) -> Call[Json
         path=f"/v1/collections/{segment(collection)}/import",
         query=query,
         lines=part.lines,
+        patience_seconds=_PATIENCE_SECONDS,
         read=dict,
     )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from recollect.client.calls.base import Call, Calls, Steps, once, segment
 from recollect.client.calls.work import read_job
 from recollect.client.place import given
 from recollect.client.reading import Json, read
+from recollect.errors import UsageError
 from recollect.model.contexts import ContextEstimate
 from recollect.model.job import Job
 from recollect.model.space import Space, SpaceFill, SpaceReport
@@ -39,13 +41,20 @@ class ModelCalls(Calls):
         *,
         provider: str | None = None,
         dimensions: int | None = None,
+        cases: Path | str | None = None,
         samples: int = 100,
         minimum: Mapping[str, float] | None = None,
         switch: bool = True,
         rest: float = 1.0,
     ) -> Steps[Job]:
-        """Ask for everything to be embedded with another model; see `recollect.View.jobs`."""
+        """Ask for everything to be embedded with another model; see `recollect.View.jobs`.
+
+        Raises:
+            UsageError: ``cases`` is given: a server compares by questions that it samples.
+        """
         self._at.require_present()
+        if cases is not None:
+            raise UsageError("Leave cases (--cases) out: a server compares the models by questions that it samples.")
         body = given(
             model=model,
             provider=provider,

@@ -16,7 +16,6 @@ from recollect.replies.cursors import cursor_at
 
 if TYPE_CHECKING:
     from recollect.client.calls.base import Event
-    from recollect.replies.me import MeJson
 
 
 class JobCalls(Calls):
@@ -77,10 +76,6 @@ class StoreCalls(Calls):
         """What may be read of it, and how searches fare; of a view of one collection, of that."""
         self._at.require_present()
         return Call(method="GET", path="/v1/stats", query={"collection": self._at.named}, read=_status)
-
-    def me(self) -> Call[MeJson]:
-        """As whom the credential is, what it opens, and what the server is configured with."""
-        return Call(method="GET", path="/v1/me", read=as_it_is)
 
 
 class UpkeepCalls(Calls):
