@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cachetools import LRUCache
 
+from recollect.buffered_log import BufferedLog
 from recollect.errors import ConfigurationError, UsageError
 from recollect.forking import computes_properties, leave_to_parent, renew_in_children
 from recollect.model import DEFAULT_TENANT_ID
+from recollect.model.asking import asking_tenant
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time import read_lifetime
 from recollect.model.time_to_live import ExpiryPolicy
@@ -36,12 +39,12 @@ if TYPE_CHECKING:
     from recollect.model import RetrievalOptions, Scope, SearchReply
     from recollect.model.collection import Collection
     from recollect.model.remote import Remote
+    from recollect.model.requests import LoggedRequest
     from recollect.model.scope import Target
-    from recollect.pipeline.access_log import AccessLog
+    from recollect.model.shown import Access
     from recollect.pipeline.activity_log import ActivityLog
     from recollect.pipeline.observation import Observer
     from recollect.pipeline.remembering import TenantMemory
-    from recollect.pipeline.request_log import RequestLog
     from recollect.pipeline.upkeep import Upkeep
     from recollect.plugins import Plugins
     from recollect.providers.requesting import RequestRecord
@@ -311,8 +314,10 @@ class Assembly:
         return self.embedders.of(place)
 
     def record_request(self, record: RequestRecord) -> None:
-        """Log a request to a provider, and tell whoever observes; the log is made with the first one."""
-        self.request_log(record)
+        """Log a request to a provider for the tenant that asks, and tell whoever observes."""
+        from recollect.model.requests import LoggedRequest
+
+        self.request_log.add(asking_tenant(), LoggedRequest(at=datetime.now(UTC), **asdict(record)))
         for observer in self.observers:
             observer.requested(record)
 
@@ -365,18 +370,22 @@ class Assembly:
         return reranking_model(self.config, recorder=self.record_request)
 
     @cached_property
-    def request_log(self) -> RequestLog:
-        """Where requests to providers are recorded."""
-        from recollect.pipeline.request_log import RequestLog
-
-        return RequestLog(lambda: self.store.requests)
+    def request_log(self) -> BufferedLog[LoggedRequest]:
+        """Where requests to providers are recorded: a log is no reason to fail or delay what asks."""
+        return BufferedLog(lambda scope, requests: self.store.requests.append(scope, requests), name="requests")
 
     @cached_property
-    def access_log(self) -> AccessLog:
+    def access_log(self) -> BufferedLog[Access]:
         """Where what the server shows is recorded."""
-        from recollect.pipeline.access_log import AccessLog
+        from recollect.store.access_log import AccessLogRepository
 
-        return AccessLog(lambda: self.store, questions=self.config.server.audit.questions)
+        questions = self.config.server.audit.questions
+
+        def append(scope: Scope, accesses: list[Access]) -> None:
+            # Over a caretaker's connection: the tenant may have been suspended since.
+            AccessLogRepository(self.store.caretaking).append(scope, accesses, questions=questions)
+
+        return BufferedLog(append, name="accesses", keeps=True)
 
     @cached_property
     def activity(self) -> ActivityLog:

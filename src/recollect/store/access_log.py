@@ -16,6 +16,7 @@ from recollect.model.shown import Access
 from recollect.store.audit import PARTITION_UNITS, PARTITIONS_AHEAD, record
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
+from recollect.store.tenants import TenantDirectory
 
 if TYPE_CHECKING:
     from recollect.model import Scope
@@ -53,15 +54,18 @@ class AccessLogRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def append(self, scope: Scope, accesses: Sequence[Access], *, questions: QuestionPolicy, salt: bytes) -> None:
+    def append(self, scope: Scope, accesses: Sequence[Access], *, questions: QuestionPolicy) -> None:
         """Store accesses of the scope's tenant, and their hash in its chain, in one transaction.
 
         Args:
             scope: Whose.
             accesses: Without ids and hashes, which are made here.
-            questions: Whether they are kept, or a hash of each, or neither.
-            salt: The tenant's, which hashes of questions are keyed with.
+            questions: Whether they are kept, or a hash of each, keyed with the tenant's salt, or neither.
+
+        Raises:
+            NotFoundError: There is no such tenant.
         """
+        _, salt = TenantDirectory(self._database).privacy(scope)
         with self._database.transaction(scope) as connection:
             ids = sorted(row[0] for row in rows(connection, _SQL["numbers"], {"count": len(accesses)}))
             made = [

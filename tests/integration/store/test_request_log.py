@@ -5,11 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect.errors import StoreUnavailableError
-from recollect.model import Scope
+from recollect.model import DEFAULT_TENANT_ID, Scope
 from recollect.model.requests import LoggedRequest
 from recollect.model.tenant import TenantQuota
-from recollect.pipeline.request_log import RequestLog
 from recollect.providers import RequestRecord
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -33,10 +31,6 @@ def logged(at: datetime = NOW, **fields) -> LoggedRequest:
         "cost": None,
     }
     return LoggedRequest(**values | fields)
-
-
-def recorded(**fields) -> RequestRecord:
-    return RequestRecord(**{"kind": "embed", "provider": "p", "model": "m", "inputs": 1, "input_tokens": 2} | fields)
 
 
 @pytest.fixture
@@ -80,34 +74,18 @@ def test_partitions_past_their_retention_are_dropped_whole(store):
     assert [one.at for one in store.requests.page(Scope())] == [recent]
 
 
-def test_records_are_stored_for_whoever_asked_in_batches(store, other):
-    log = RequestLog(lambda: store.requests, flush_seconds=600)
+def test_requests_are_recorded_for_whoever_asked(pipeline):
+    other = pipeline.tenants.create("other").tenant_id
+    assembly = pipeline.standpoint.assembly
 
-    def ask(scope: Scope) -> None:
-        store.collections.find(scope, "anything")
+    def ask(tenant: int) -> None:
+        pipeline.view(tenant=tenant).collections.list()
         for _ in range(5):
-            log(recorded())
+            assembly.record_request(RequestRecord(kind="embed", provider="p", model="m", inputs=1, input_tokens=2))
 
-    threads = [threading.Thread(target=ask, args=(scope,)) for scope in (Scope(), other) * 2]
+    threads = [threading.Thread(target=ask, args=(tenant,)) for tenant in (DEFAULT_TENANT_ID, other) * 2]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert store.requests.page(Scope()) == []
-    log.flush()
-    assert (len(store.requests.page(other)), len(store.requests.page(Scope()))) == (10, 10)
-    log(recorded())
-    store.requests.page(other)
-    log(recorded())
-    log.close()
-    assert (len(store.requests.page(other)), len(store.requests.page(Scope()))) == (11, 11)
-
-
-def test_a_store_that_is_gone_costs_records_and_nothing_else(caplog):
-    def unreachable():
-        raise StoreUnavailableError("the server is gone")
-
-    log = RequestLog(unreachable, flush_seconds=600)
-    log(recorded())
-    log.close()
-    assert "1 requests to providers are not in the log of requests: the server is gone" in caplog.text
+    assert [len(pipeline.view(tenant=tenant).audit.requests()) for tenant in (DEFAULT_TENANT_ID, other)] == [10, 10]
