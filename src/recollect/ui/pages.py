@@ -4,18 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount
 
 from recollect.ui.assets import Assets, version
-from recollect.ui.login_look import login_look
+from recollect.ui.languages import language_of
 from recollect.ui.page_route import error_page
 from recollect.ui.routes import AREA_ROUTERS
-from recollect.ui.templates import compile_all
+from recollect.ui.templates import compile_all, rendered
+from recollect.ui.visit import PAGE_HEADERS, base_of, theme_of
+
+if TYPE_CHECKING:
+    from recollect.server.login.page import LoginPage
+
+
+# The pages of a login in the look of all others. They run no script, and need nobody to be known.
+
+
+_HEADERS = PAGE_HEADERS | {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    ),
+}
+
+
+def login_look(request: Request, page: LoginPage, status: int) -> Response:
+    """A page of the login, in the visitor's language and colours."""
+    context = {"page": page, "theme": theme_of(request)}
+    html = rendered("login.html", language_of(request), context, base=base_of(request))
+    return HTMLResponse(html.encode("utf-8", "replace"), status_code=status, headers=_HEADERS)
+
 
 _Handler = Callable[[Request, HTTPException], Awaitable[Response]]
 

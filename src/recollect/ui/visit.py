@@ -1,4 +1,4 @@
-"""One request for a page: who asks, in which language, and how the reply is made."""
+"""One request for a page: who asks, in which language, how the reply is made, and the areas that its bar names."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from recollect.model.key import AccessScope
 from recollect.pipeline import View
 from recollect.server.admission import admit
 from recollect.server.caller import Caller
@@ -20,11 +21,45 @@ from recollect.server.login.attempt import safe_path
 from recollect.server.requests import caller_of
 from recollect.server.service import Service
 from recollect.ui.languages import Language, language_of, languages
-from recollect.ui.navigation import AREAS, Area
 from recollect.ui.templates import rendered
 
 if TYPE_CHECKING:
     from recollect.server.limits import LimitKind
+
+
+# The areas of the interface, as the bar at its top names them.
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A part of the interface.
+
+    Attributes:
+        name: Its text's key, translated where it is shown.
+        path: Its first page.
+        icon: Its picture's name in ``templates/icons.svg``.
+        scope: What a credential must open to see it.
+    """
+
+    name: str
+    path: str
+    icon: str
+    scope: AccessScope
+
+
+def _(text: str) -> str:
+    """Marks a text for the catalogues."""
+    return text
+
+
+CHAT = Area(_("Chat"), "/chat", "chat", "read")
+LIBRARY = Area(_("Library"), "/library", "library", "read")
+BENCH = Area(_("Search bench"), "/bench", "bench", "read")
+DASHBOARD = Area(_("Dashboard"), "/dashboard", "chart", "read")
+ADMINISTRATION = Area(_("Administration"), "/administration", "administration", "admin")
+
+AREAS = (CHAT, LIBRARY, BENCH, DASHBOARD, ADMINISTRATION)
+
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from fastapi.routing import APIRoute
 from browser import visitor
 from recollect import Document, RecollectError
 from recollect.model import Principal
-from recollect.ui.navigation import AREAS
 from recollect.ui.pages import _routes
+from recollect.ui.visit import AREAS
 from served import serving
 
 RUN = "window.__owned=1"

@@ -1,31 +1,466 @@
-"""The pages of the area 'Chat': conversations, and the list of them."""
+"""The pages of the area 'Chat': conversations and the list of them, their questions, changes and files."""
 
 from __future__ import annotations
 
+import json
+import re
 import secrets
-from typing import Annotated, Any
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import quote
 
-from fastapi import Path, Query
-from starlette.responses import Response
+from fastapi import Depends, Form, Path, Query
+from pydantic import Field
+from starlette.concurrency import iterate_in_threadpool
+from starlette.responses import Response, StreamingResponse
 
-from recollect.errors import NotFoundError
-from recollect.model.memory import ConversationEntry
+from recollect.answer.follow_up import Exchange as Before
+from recollect.errors import ConflictError, NotFoundError, UsageError
+from recollect.model import Answer
+from recollect.model.bounds import MAX_QUERY_CHARACTERS
+from recollect.model.memory import ConversationEntry, Episode, SessionRecord
+from recollect.model.original import Original
 from recollect.pipeline import View
+from recollect.pipeline.chat import Conversation
+from recollect.pipeline.remembered_answers import SOURCES
+from recollect.pipeline.session_place import label
 from recollect.replies.cursors import cursor_at
+from recollect.replies.memory import turn_json
+from recollect.replies.sessions import session_json
+from recollect.server.admission import hand_over
+from recollect.server.forms import received_form
+from recollect.server.kept_streams import KeepStream, answer_response
+from recollect.server.leaving import while_connected
+from recollect.server.openai.model_names import EXTRACTIVE, configured_model, may_be_named, named_models, written_by
 from recollect.server.pages import Page
-from recollect.server.schemas.base import Name, Text
-from recollect.ui.chat_settings import Given, Settings, settings_of
-from recollect.ui.conversation import Shown, Talk, read
-from recollect.ui.navigation import CHAT
+from recollect.server.schemas.base import Moment, Name, Text
+from recollect.server.schemas.retrieval import ChatBody
+from recollect.server.sse import wants_events
+from recollect.ui.conversation import (
+    Exchange,
+    Shown,
+    Talk,
+    exchange_not_kept,
+    exchanges_of,
+    own_record,
+    page_events,
+    read,
+    title_of,
+)
 from recollect.ui.page_route import page_router
-from recollect.ui.routes import chat_asking, chat_changes, chat_files
-from recollect.ui.session_files import SessionFiles, files_of
-from recollect.ui.visit import Visit, Visiting
+from recollect.ui.visit import CHAT, Visit, Visiting
+
+if TYPE_CHECKING:
+    from recollect.model.document_record import DocumentRecord
+    from recollect.model.job import Job
+    from recollect.pipeline.answering import AskEvent
 
 router = page_router()
-router.include_router(chat_asking.router)
-router.include_router(chat_changes.router)
-router.include_router(chat_files.router)
+
+
+# The files of a conversation: documents of its own, which are found in it alone and go with it.
+
+
+_MOST_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFiles:
+    """What a conversation holds.
+
+    Attributes:
+        exist: Whether it has a place for files.
+        documents: Those that are stored.
+        jobs: Those that are being read, or could not be.
+    """
+
+    exist: bool = False
+    documents: Sequence[DocumentRecord] = ()
+    jobs: Sequence[Job] = ()
+
+    @property
+    def pending(self) -> bool:
+        """Whether one of them is still being read."""
+        return any(not job.ended for job in self.jobs)
+
+
+def have_files(view: View, session: str) -> bool:
+    """Whether a conversation has a place for files that can be searched."""
+    try:
+        return not view.sessions.get(session).expired
+    except (NotFoundError, UsageError):  # what is an id of a conversation may be none of these
+        return False
+
+
+def files_of(view: View, session: str, jobs: Sequence[int] = ()) -> SessionFiles:
+    """The files of a conversation.
+
+    Args:
+        view: Of whoever looks.
+        session: The conversation.
+        jobs: Those that were asked for by the page; of them those are told that have not succeeded.
+    """
+    if not have_files(view, session):
+        return SessionFiles()
+    known = [job for number in jobs if (job := _job(view, number)) is not None and job.status != "succeeded"]
+    documents = view.view(session=session, collections=None).documents.list(limit=_MOST_SHOWN)
+    return SessionFiles(exist=True, documents=documents, jobs=known)
+
+
+def place_for_files(view: View, session: str) -> View:
+    """The view that writes into a conversation's own documents, whose place is made where it is missing.
+
+    They stay as long as the conversation: it is deleted with them.
+    """
+    if not have_files(view, session):
+        try:
+            view.sessions.create(session, replace(view.sessions.default_config(), ttl=None))
+        except ConflictError:
+            # Somebody else has made it meanwhile, or its time is over and nobody has removed it yet.
+            if not have_files(view, session):
+                view.sessions.end(session)
+                view.sessions.create(session, replace(view.sessions.default_config(), ttl=None))
+    return view.view(session=session, collections=None)
+
+
+def _job(view: View, number: int) -> Job | None:
+    try:
+        return view.jobs.get(number)
+    except NotFoundError:
+        return None
+
+
+# What a question is asked of, and by whom it is answered: collections, model, moment; chosen in the page's address.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What somebody has chosen.
+
+    Attributes:
+        collections: Where is searched; none: everywhere.
+        model: What writes; None: as configured.
+        as_of: What was known then.
+    """
+
+    collections: tuple[str, ...] = ()
+    model: str | None = None
+    as_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What there is to choose from, and what is chosen.
+
+    Attributes:
+        collections: Those that may be read.
+        models: Those that may be named.
+        configured: Which model writes where none is chosen; None: none does.
+        chosen: What is chosen.
+    """
+
+    collections: Sequence[str]
+    models: Sequence[str]
+    configured: str | None
+    chosen: Choices
+
+    @property
+    def writer(self) -> str | None:
+        """Which model writes the next answer; None: answers are quotes."""
+        chosen = self.chosen.model
+        return self.configured if chosen is None else None if chosen == EXTRACTIVE else chosen
+
+
+async def _choices(
+    collection: Annotated[tuple[Name, ...], Query(max_length=100)] = (),
+    model: Annotated[str, Query(max_length=500)] = "",
+    as_of: Annotated[Moment, Query()] = "",
+) -> Choices:
+    return Choices(collections=collection, model=model or None, as_of=as_of or None)
+
+
+#: What the page's address says.
+Given = Annotated[Choices, Depends(_choices)]
+
+
+def settings_of(view: View, chosen: Choices) -> Settings:
+    """What there is to choose from.
+
+    Args:
+        view: Of whoever asks.
+        chosen: What is chosen; what there is not is passed over.
+    """
+    names = sorted(one.name for one in view.collections.list())
+    models = named_models(view)
+    known = chosen.model is not None and may_be_named(view, chosen.model)
+    return Settings(
+        collections=names,
+        models=[one for one in models if one != EXTRACTIVE],
+        configured=configured_model(view),
+        chosen=Choices(
+            collections=tuple(one for one in chosen.collections if one in names),
+            model=chosen.model if known else None,
+            as_of=chosen.as_of,
+        ),
+    )
+
+
+def require_model(view: View, model: str | None) -> str | None:
+    """The language model as `Conversation` takes it, where it may be named.
+
+    Raises:
+        UsageError: It may not.
+    """
+    if model is not None and not may_be_named(view, model):
+        raise UsageError(
+            f"There is no language model {model[:200]!r} to choose here. You can choose: "
+            f"{', '.join(named_models(view))}. `answer_models` in [rag.server] names them."
+        )
+    return written_by(view, model)
+
+
+# Questions of the page: exactly the way of ``/v1/chat``, and the answer as parts of the page.
+#
+# A login that can only read may ask as well. Its questions and answers are not kept; the page sends what was said
+# before.
+
+
+_MOST_BEFORE = 100
+
+
+@router.post("/conversations/{session:path}/ask")
+async def ask(
+    session: Annotated[Name, Path()],
+    visit: Visiting,
+    question: Annotated[Text, Form(max_length=MAX_QUERY_CHARACTERS)],
+    user: Annotated[Name | None, Query()] = None,
+    collection: Annotated[tuple[Name, ...], Form(max_length=100)] = (),
+    model: Annotated[str, Form(max_length=500)] = "",
+    as_of: Annotated[Moment, Form()] = "",
+    instead_of: Annotated[int | None, Form(ge=1, le=2**31 - 1)] = None,
+    asked_before: Annotated[tuple[Text, ...], Form(max_length=_MOST_BEFORE)] = (),
+    answered_before: Annotated[tuple[Text, ...], Form(max_length=_MOST_BEFORE)] = (),
+    keep: KeepStream = None,
+) -> Response:
+    """Ask, and show the answer as it is written; without the page's script, when it is there."""
+    await visit.require("read" if instead_of is None else "write", "answer")
+    kept = visit.may("write")
+    talk, view = Talk(session, user), visit.own_view(user)
+    body = ChatBody(session=session, user=view.standpoint.user, question=question, as_of=as_of or None)
+    begun, inside = list[Conversation](), list[str]()
+
+    def asked() -> Iterator[AskEvent]:
+        writer = require_model(view, model or None)
+        if instead_of is not None:
+            own_record(view, talk)
+        # The view that is asked has the documents of the conversation beside the collections.
+        seen, options = body.searched(view)
+        inside.extend([label(session)] if have_files(view, session) else ())
+        seen = seen.view(collections=collection or "*", session=session if inside else None)
+        conversation = Conversation(
+            seen,
+            session=session if kept else None,
+            options=options,
+            history=None if kept else [*map(Before, asked_before, answered_before)],
+            model=writer,
+            instead_of=instead_of,
+            drafts=True,
+        )
+        begun.append(conversation)
+        yield from conversation.ask(question)
+
+    def read(answer: Answer) -> tuple[Exchange, str | None]:
+        if not kept:
+            return exchange_not_kept(view, talk, answer), None
+        stored, record = begun[0].kept, own_record(view, talk)
+        assert stored is not None, "a conversation with a session remembers"
+        turns = view.memory.turns(session, after=min(stored.positions) - 1, limit=2)
+        return next(exchanges_of(view, talk, turns, record)), title_of(view, record)
+
+    if wants_events(visit.request):
+        stream = visit.service.streams.stream(asked)
+        events = page_events(visit, talk, question, stream, read=read, alone=lambda: inside[0] if inside else None)
+        return answer_response(visit.service.kept, events, partial(hand_over, visit.request), seconds=keep)
+
+    def whole() -> Exchange:
+        *_, answer = asked()
+        assert isinstance(answer, Answer)
+        return read(answer)[0]
+
+    exchange = await while_connected(visit.request, visit.service.streams.run(whole))
+    return visit.go_to(talk.path()) if kept else visit.page("chat/not_kept.html", CHAT, exchange=exchange, talk=talk)
+
+
+# What is done with a conversation: renamed, deleted, exported; and what is said of its answers.
+
+
+_User = Annotated[Name | None, Query()]
+_Session = Annotated[Name, Path()]
+_PAGE_TURNS = 500
+
+
+@router.post("/conversations/{session:path}/rename")
+async def rename(
+    session: _Session, visit: Visiting, title: Annotated[Text, Form(max_length=200)] = "", user: _User = None
+) -> Response:
+    """Call it something; an empty title: by its first words."""
+    await visit.require("write", "ingest")
+    talk, view = Talk(session, user), visit.own_view(user)
+
+    def change() -> None:
+        own_record(view, talk)
+        view.memory.rename(session, title.strip() or None)
+
+    await visit.run(change)
+    return visit.go_to(talk.path())
+
+
+@router.post("/conversations/{session:path}/delete")
+async def delete(session: _Session, visit: Visiting, user: _User = None) -> Response:
+    """Remove it for good, with its files."""
+    await visit.require("write", "ingest")
+    talk, view = Talk(session, user), visit.own_view(user)
+
+    def change() -> None:
+        found = False
+        with suppress(NotFoundError):
+            own_record(view, talk)
+            view.memory.delete(session)
+            found = True
+        try:
+            view.sessions.end(session)
+        except (NotFoundError, UsageError):
+            if not found:
+                raise
+
+    await visit.run(change)
+    return visit.go_to("/chat")
+
+
+@router.post("/conversations/{session:path}/feedback")
+async def judge(
+    session: _Session,
+    visit: Visiting,
+    position: Annotated[int, Form(ge=1, le=2**31 - 1)],
+    helpful: Annotated[bool, Form()],
+    user: _User = None,
+) -> Response:
+    """Say whether an answer helped."""
+    await visit.require("write", "ingest")
+    talk, view = Talk(session, user), visit.own_view(user)
+
+    def change() -> bool | None:
+        own_record(view, talk)
+        view.view(session=session).feedback.judge(position, helpful=helpful)
+        return own_record(view, talk).helpful.get(position)
+
+    said = await visit.run(change)
+    if not visit.is_fragment:
+        return visit.go_to(talk.path())
+    return visit.fragment("chat/feedback.html", talk=talk, position=position, helpful=said)
+
+
+@router.get("/conversations/{session:path}/export")
+async def export(
+    session: _Session, visit: Visiting, format: Literal["json", "md"] = "md", user: _User = None
+) -> Response:
+    """The whole conversation as a file."""
+    await visit.require("read")
+    talk, view = Talk(session, user), visit.own_view(user)
+    record = await visit.run(own_record, view, talk)
+    pieces = _as_json(view, record) if format == "json" else _as_markdown(view, record)
+    media_type = "application/json" if format == "json" else "text/markdown; charset=utf-8"
+    name = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", record.title or session)).strip("-.")[:80]
+    named = quote(f"{name or 'conversation'}.{format}")
+    return StreamingResponse(
+        iterate_in_threadpool(pieces),
+        media_type=media_type,
+        headers={"Content-Disposition": f"attachment; filename*=UTF-8''{named}", "Cache-Control": "no-store"},
+    )
+
+
+def _turns(view: View, record: SessionRecord) -> Iterator[Episode]:
+    after = 0
+    while page := view.memory.turns(record.name, after=after, limit=_PAGE_TURNS):
+        yield from page
+        after = page[-1].position
+
+
+def _as_json(view: View, record: SessionRecord) -> Iterator[bytes]:
+    head = json.dumps(session_json(record), ensure_ascii=False, indent=2)
+    yield head.removesuffix("\n}").encode("utf-8", "replace") + b',\n  "conversation": ['
+    for number, turn in enumerate(_turns(view, record)):
+        told = json.dumps(turn_json(turn), ensure_ascii=False)
+        yield f"{',' if number else ''}\n    {told}".encode("utf-8", "replace")
+    yield b"\n  ]\n}\n"
+
+
+def _as_markdown(view: View, record: SessionRecord) -> Iterator[bytes]:
+    yield f"# {_line(record.title or record.name)}\n".encode("utf-8", "replace")
+    for turn in _turns(view, record):
+        at = "" if turn.at is None else f" ({turn.at:%Y-%m-%d %H:%M} UTC)"
+        sources = turn.metadata.get(SOURCES)
+        lines = [f"\n## {_line(turn.role)}{at}\n", turn.content, ""]
+        for one in sources if isinstance(sources, list) else []:
+            page = f", p. {one['page']}" if one.get("page") else ""
+            lines.append(f"[{one.get('marker')}] {_line(str(one.get('source')))}{page}  ")
+        yield "\n".join([*lines, ""]).encode("utf-8", "replace")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# Files that are dropped into a conversation: read by jobs, and found in that conversation alone.
+
+
+@router.post("/conversations/{session:path}/files")
+async def add(session: _Session, visit: Visiting, user: _User = None) -> Response:
+    """Put files into a conversation, which may not have begun."""
+    await visit.require("write", "ingest")
+    talk, view = Talk(session, user), visit.own_view(user)
+
+    async with received_form(visit.request) as form:
+
+        def store() -> list[int]:
+            files = [
+                Original.of_open_file(
+                    one.file, name=one.filename or "", mime_type=one.content_type or "application/octet-stream"
+                )
+                for one in form.files
+            ]
+            return [job.job_id for job in place_for_files(view, session).jobs.upload(files)]
+
+        jobs = await visit.run(store)
+    if not visit.is_fragment:
+        return visit.go_to(talk.path())
+    return await _shown(visit, talk, jobs)
+
+
+@router.get("/conversations/{session:path}/files")
+async def show(
+    session: _Session,
+    visit: Visiting,
+    user: _User = None,
+    job: Annotated[tuple[Annotated[int, Field(ge=1, le=2**63 - 1)], ...], Query(max_length=100)] = (),
+) -> Response:
+    """The files of a conversation, and how far those have come that were just sent."""
+    await visit.require("read")
+    return await _shown(visit, Talk(session, user), job)
+
+
+async def _shown(visit: Visit, talk: Talk, jobs: tuple[int, ...] | list[int]) -> Response:
+    files = await visit.run(files_of, visit.own_view(talk.user), talk.session, tuple(jobs))
+    told = "".join(f"&job={one.job_id}" for one in files.jobs)
+    return visit.fragment("chat/files.html", talk=talk, files=files, jobs=told)
+
+
+# Conversations, and the list of them. Their address takes whatever no route above it does.
+
 
 _LISTED = 40
 

@@ -12,9 +12,8 @@ from recollect.errors import NotFoundError
 from recollect.model.job import JobStatus
 from recollect.pipeline.figures import Window, read_figures, unanswered_questions
 from recollect.ui.dashboard_charts import RANGES, charts, totals
-from recollect.ui.navigation import DASHBOARD
 from recollect.ui.page_route import page_router
-from recollect.ui.visit import PAGE_HEADERS, Visit, Visiting
+from recollect.ui.visit import DASHBOARD, PAGE_HEADERS, Visit, Visiting
 
 if TYPE_CHECKING:
     from recollect.pipeline import View

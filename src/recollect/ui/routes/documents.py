@@ -1,29 +1,133 @@
-"""One document: its text with its chunks, its original's pages, its versions, and who may read it."""
+"""One document: its text with its chunks, its original's pages, its versions, its quotes, who may read it, its end."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import Query
+from fastapi import Form, Header, Query
 from starlette.responses import Response
 
-from recollect.errors import NotFoundError
-from recollect.server.schemas.base import Name, Number
-from recollect.ui.drawn_text import DrawnText, draw
-from recollect.ui.editions import PDF, Edition, edition_of
-from recollect.ui.navigation import LIBRARY
+from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
+from recollect.model import Principal
+from recollect.model.original import Original
+from recollect.model.time import read_time
+from recollect.pipeline import View
+from recollect.replies.erasure import erasure_receipt_json
+from recollect.server.originals import original_reply
+from recollect.server.schemas.base import Moment, Name, Number
+from recollect.ui.drawn_text import DrawnText, Quote, draw, quote_of
 from recollect.ui.page_route import page_router
-from recollect.ui.visit import Visit, Visiting
+from recollect.ui.visit import LIBRARY, Visit, Visiting
 
 if TYPE_CHECKING:
+    from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained
     from recollect.model.contents import DocumentOutline
     from recollect.model.document_record import DocumentRecord
-    from recollect.model.history import VersionDiff
-    from recollect.model.original import Original
+    from recollect.model.history import DocumentHistory, VersionDiff, VersionRecord
+    from recollect.model.shown import Access
 
 router = page_router()
+
+
+# One version of a document as a visitor sees it: which it is, what there is beside it, and the view that reads it.
+
+
+PDF = "application/pdf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edition:
+    """A version of a document.
+
+    Attributes:
+        document_id: Of the document.
+        view: Reads the text of this version, under the visitor's rights.
+        session: The conversation that the document belongs to; None: a collection's.
+        history: Every version that the visitor may read; None: a conversation's documents have none.
+        version: The one that is shown; None: as of ``history``.
+    """
+
+    document_id: int
+    view: View
+    session: str | None = None
+    history: DocumentHistory | None = None
+    version: VersionRecord | None = None
+
+    @property
+    def newest(self) -> VersionRecord | None:
+        """The newest version."""
+        return None if self.history is None else self.history.versions[-1]
+
+    @property
+    def title(self) -> str:
+        """What the version is called; a conversation's document is looked up for it."""
+        return self.view.contents.outline(self.document_id).title if self.version is None else self.version.title
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no version came behind this one."""
+        return self.version is self.newest
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether searches of the present no longer find the document, in whatever version."""
+        return self.newest is not None and not _is_current(self.newest)
+
+    @property
+    def number(self) -> int | None:
+        """Of the version, where it is not the one that everybody finds; addresses leave it out otherwise."""
+        return None if self.version is None or self.is_newest else self.version.version
+
+    def original(self) -> Original | None:
+        """The file that this version was read from; None: it was not kept."""
+        try:
+            return self.view.contents.original(self.document_id)
+        except NotFoundError:
+            return None
+
+
+def edition_of(
+    visit: Visit,
+    document_id: int,
+    *,
+    version: int | None = None,
+    session: str | None = None,
+    known_at: datetime | None = None,
+) -> Edition:
+    """A version of a document.
+
+    Args:
+        visit: Whose view.
+        document_id: Of the document.
+        version: Its number; None: the newest, though the document may be deleted.
+        session: The conversation that it belongs to; None: a collection's.
+        known_at: Of the versions that there were at this moment, the newest; None: of all.
+
+    Raises:
+        NotFoundError: The visitor may not read it, or there is none.
+    """
+    if session is not None:
+        return Edition(
+            document_id=document_id, view=visit.view.view(collections=None, session=session), session=session
+        )
+    history = visit.view.documents.history(document_id)
+    known = [one for one in history.versions if known_at is None or one.known_from <= known_at]
+    chosen = next((one for one in reversed(known) if version in {None, one.version}), None)
+    if chosen is None:
+        wanted = f"version {version}" if version is not None else "version of that moment"
+        raise NotFoundError(f"There is no {wanted} of the document {document_id}.")
+    view = visit.view if _is_current(chosen) else visit.view.view(as_of=chosen.known_from)
+    return Edition(document_id=document_id, view=view, history=history, version=chosen)
+
+
+def _is_current(version: VersionRecord) -> bool:
+    now = datetime.now(UTC)
+    return version.known_to is None and (version.expires_at is None or version.expires_at > now)
+
 
 _MOST = 2**31 - 2
 #: Headings shown at a time, and lines of a difference.
@@ -199,3 +303,310 @@ def _compared(visit: Visit, edition: Edition, first: int | None, last: int | Non
         return {**shown, "too_long": True}
     difference: VersionDiff = visit.view.documents.diff(edition.document_id, from_version=first, to_version=last)
     return {**shown, "difference": difference}
+
+
+# Where a quote stands: the panel beside an answer, and the file that it was read from.
+
+
+@router.get("/documents/{document_id}/source")
+async def source(
+    visit: Visiting,
+    document_id: Number,
+    start: Offset,
+    end: Offset,
+    version: Version = None,
+    session: Session = None,
+    as_of: Annotated[Moment | None, Query()] = None,
+) -> Response:
+    """The text around a quote with the quote marked, or the pages that it stands on: a panel, or a page of its own.
+
+    Of a version by its number, or of the one that was known at a moment.
+    """
+    await visit.require("read")
+    known_at = None if as_of is None else read_time(as_of, name="as_of")
+
+    def found() -> tuple[Edition, Quote, Original | None]:
+        return _found(edition_of(visit, document_id, version=version, session=session, known_at=known_at), start, end)
+
+    edition, quote, pdf = await visit.run(found)
+    if visit.is_fragment:
+        return visit.fragment("documents/source.html", edition=edition, quote=quote, pdf=pdf)
+    return visit.page("documents/source_page.html", LIBRARY, edition=edition, quote=quote, pdf=pdf)
+
+
+@router.get("/documents/{document_id}/original")
+async def original(
+    visit: Visiting,
+    document_id: Number,
+    version: Version = None,
+    session: Session = None,
+    wanted: Annotated[str | None, Header(alias="Range", max_length=200)] = None,
+    if_none_match: Annotated[str | None, Header(max_length=2_000)] = None,
+    if_range: Annotated[str | None, Header(max_length=200)] = None,
+) -> Response:
+    """The file that a version was read from, to be saved; ranges of it for whoever draws its pages."""
+    limits, read = visit.service.limits, (document_id, version, session)
+    if wanted is not None and limits.goes_on(visit.caller, read):
+        visit.caller.require("read")
+    else:
+        await visit.require("read")
+    found = await visit.run(_file, visit, document_id, version, session)
+    limits.begin_read(visit.caller, read)
+    response = original_reply(found, wanted=wanted, if_none_match=if_none_match, if_range=if_range)
+    # Should a browser show it in spite of all: alone, and without running anything.
+    response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response.headers["Cache-Control"] = "private, no-cache"
+    return response
+
+
+def _found(edition: Edition, start: int, end: int) -> tuple[Edition, Quote, Original | None]:
+    quote = quote_of(edition.view, edition.document_id, start=start, end=end)
+    file = edition.original() if quote.part.mime_type == PDF and quote.pages else None
+    return edition, quote, file if file is not None and file.mime_type == PDF else None
+
+
+def _file(visit: Visit, document_id: int, version: int | None, session: str | None) -> Original:
+    found = edition_of(visit, document_id, version=version, session=session).original()
+    if found is None:
+        raise NotFoundError(f"The original of document {document_id} was not kept.")
+    return found
+
+
+# Who may read one document and why, who read it, and how that is changed by whoever may.
+
+
+_SHOWN = 50
+
+_Asked = Annotated[str, Query(max_length=2_000)]
+_Typed = Annotated[str, Form(max_length=2_000)]
+_Change = Literal["add", "only", "deny", "remove"]
+_Kind = Literal["user", "role", "department", "group", "everybody", "token"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Whom the explainer is asked about, as it was typed."""
+
+    user: str = ""
+    roles: str = ""
+    department: str = ""
+    groups: str = ""
+
+    @property
+    def principal(self) -> Principal | None:
+        """Them; None: nobody was named."""
+        if not any((self.user.strip(), self.roles.strip(), self.department.strip(), self.groups.strip())):
+            return None
+        return Principal(
+            user_id=self.user.strip() or None,
+            roles=_several(self.roles),
+            department=self.department.strip() or None,
+            groups=_several(self.groups),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the visitor may know of who reads a document; None: they may not."""
+
+    edition: Edition
+    permissions: DocumentPermissions | None = None
+    collection: CollectionAccess | None = None
+    explained: ReadingExplained | None = None
+    accesses: Sequence[Access] | None = None
+
+
+@router.get("/documents/{document_id}/access")
+async def access_page(
+    visit: Visiting,
+    document_id: Number,
+    user: _Asked = "",
+    roles: _Asked = "",
+    department: _Asked = "",
+    groups: _Asked = "",
+    before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
+) -> Response:
+    """Its grants, why somebody may read it, and, for administrators, who read it."""
+    await visit.require("read")
+    asked = Asked(user=user, roles=roles, department=department, groups=groups)
+    return await _shown(visit, document_id, asked, before=before)
+
+
+@router.post("/documents/{document_id}/access")
+async def change_access(
+    visit: Visiting,
+    document_id: Number,
+    change: Annotated[_Change, Form()],
+    kind: Annotated[_Kind, Form()],
+    who: _Typed = "",
+    user: _Typed = "",
+    roles: _Typed = "",
+    department: _Typed = "",
+    groups: _Typed = "",
+) -> Response:
+    """Change who may read it, as far as the visitor's view lets them; the question of the page is asked again."""
+    visit.caller.rights(visit.service.rag)
+    await visit.require("admin" if visit.may("admin") else "write", "ingest")
+    await visit.run(_changed, visit, document_id, change, _tokens(kind, who))
+    asked = Asked(user=user, roles=roles, department=department, groups=groups)
+    try:
+        return await _shown(visit, document_id, asked, changed=True)
+    except NotFoundError:
+        # Whoever takes away their own right does not see it any more.
+        return visit.go_to("/library/documents")
+
+
+def _tokens(kind: _Kind, who: str) -> list[str]:
+    """Whom a form means: ``everybody``, a grant as it is shown (``token``), or names of one kind."""
+    if kind == "everybody":
+        return ["*"]
+    names = [who.strip()] if kind == "token" else list(_several(who))
+    if not all(names) or not names:
+        raise UsageError("Say whom: the name of a user, a role, a department or a group.")
+    return names if kind == "token" else [f"{kind}:{name}" for name in names]
+
+
+def _changed(visit: Visit, document_id: int, change: _Change, tokens: Sequence[str]) -> None:
+    edition_of(visit, document_id)
+    grants = _rights(visit).grants
+    match change:
+        case "deny":
+            grants.deny(tokens, documents=document_id)
+        case "remove":
+            grants.remove(tokens, documents=document_id)
+        case _:
+            grants.add(tokens, documents=document_id, only=change == "only")
+
+
+async def _shown(
+    visit: Visit, document_id: int, asked: Asked, *, before: int | None = None, changed: bool = False
+) -> Response:
+    told = await visit.run(_told, visit, document_id, asked.principal, before)
+    assert told.edition.version is not None
+    accesses = told.accesses
+    more = accesses is not None and len(accesses) > _SHOWN
+    return visit.page(
+        "documents/access.html",
+        LIBRARY,
+        tab="access",
+        edition=told.edition,
+        title=told.edition.version.title,
+        permissions=told.permissions,
+        collection=told.collection,
+        asked=asked,
+        explained=told.explained,
+        accesses=None if accesses is None else accesses[:_SHOWN],
+        earlier=accesses[_SHOWN - 1].access_id if accesses is not None and more else None,
+        may_change=told.permissions is not None,
+        changed=changed,
+    )
+
+
+def _rights(visit: Visit) -> View:
+    """The view that rights are shown and changed with, by the rule of ``/v1/grants``.
+
+    Raises:
+        PermissionDeniedError: The visitor's credential is not for that.
+    """
+    return visit.caller.rights(visit.service.rag).view(collections="*")
+
+
+def _told(visit: Visit, document_id: int, principal: Principal | None, before: int | None) -> Told:
+    # What the visitor may not read is not there for them, whatever else they may.
+    edition = edition_of(visit, document_id)
+    try:
+        view = _rights(visit)
+        (permissions,) = view.grants.of_documents(document_id)
+    except PermissionDeniedError:
+        return Told(edition=edition)
+    try:
+        collection = view.view(collections=permissions.collection).grants.of_collection()
+    except PermissionDeniedError:
+        collection = None
+    explained = None
+    if principal is not None:
+        explained = view.grants.explain(document_id, principal)
+    accesses = None
+    if visit.may("admin"):
+        accesses = visit.administration.audit.accesses(document=document_id, before=before, limit=_SHOWN + 1)
+    return Told(edition=edition, permissions=permissions, collection=collection, explained=explained, accesses=accesses)
+
+
+def _several(given: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in given.split(",") if part.strip())
+
+
+# What becomes of one document: how long it is found, deleted, restored, and erased with its receipt.
+
+
+_Version = Annotated[int, Form(ge=1, le=2**31 - 2)]
+
+
+@router.post("/documents/{document_id}/delete")
+async def delete(visit: Visiting, document_id: Number, version: _Version) -> Response:
+    """Close it, as it was when that was decided; it can be restored."""
+    await visit.require("write", "ingest")
+    await visit.run(visit.view.documents.delete, [document_id], if_version=version)
+    return visit.go_to(f"/documents/{document_id}")
+
+
+@router.post("/documents/{document_id}/lifetime")
+async def set_lifetime(
+    visit: Visiting, document_id: Number, lifetime: Annotated[str, Form(max_length=100)] = ""
+) -> Response:
+    """Say how long it is found from now on; nothing: for ever."""
+    await visit.require("write", "ingest")
+
+    def change() -> None:
+        edition_of(visit, document_id)
+        visit.view.documents.set_ttl(document_id, lifetime.strip() or None)
+
+    await visit.run(change)
+    return visit.go_to(f"/documents/{document_id}#facts-title")
+
+
+@router.post("/documents/{document_id}/restore")
+async def restore(visit: Visiting, document_id: Number, version: _Version) -> Response:
+    """Make what a version said the newest version."""
+    await visit.require("write", "ingest")
+    await visit.run(visit.view.documents.restore, document_id, version)
+    return visit.go_to(f"/documents/{document_id}")
+
+
+@router.get("/documents/{document_id}/erase")
+async def ask_before_erasing(visit: Visiting, document_id: Number) -> Response:
+    """What erasing it means, and whether that is meant."""
+    await visit.require("write", "search")
+    return await _asked(visit, document_id)
+
+
+@router.post("/documents/{document_id}/erase")
+async def erase(
+    visit: Visiting,
+    document_id: Number,
+    confirm: Annotated[str, Form(max_length=100)] = "",
+    reason: Annotated[str, Form(max_length=500)] = "",
+) -> Response:
+    """Remove it for good, once it has been confirmed, and show the receipt."""
+    await visit.require("write", "ingest")
+    if confirm.strip() != str(document_id):
+        problem = visit.language.gettext("Nothing was erased: type the number of the document to confirm.")
+        return await _asked(visit, document_id, reason=reason, problem=problem)
+    receipt = await visit.run(visit.view.documents.erase, [document_id], reason=reason.strip() or None)
+    written = json.dumps(erasure_receipt_json(receipt), indent=2)
+    return visit.page("documents/erased.html", LIBRARY, receipt=receipt, written=written)
+
+
+async def _asked(visit: Visit, document_id: int, *, reason: str = "", problem: str = "") -> Response:
+    edition = await visit.run(edition_of, visit, document_id)
+    assert edition.version is not None
+    return visit.page(
+        "documents/erase.html",
+        LIBRARY,
+        status=422 if problem else 200,
+        tab="",
+        edition=edition,
+        title=edition.version.title,
+        reason=reason,
+        problem=problem,
+    )

@@ -10,9 +10,8 @@ from starlette.responses import RedirectResponse, Response
 from recollect.server.dependencies import service_of
 from recollect.server.login.attempt import safe_path
 from recollect.ui.languages import COOKIE, languages
-from recollect.ui.navigation import AREAS
 from recollect.ui.page_route import page_router
-from recollect.ui.visit import THEME_COOKIE, THEMES, Visiting
+from recollect.ui.visit import AREAS, THEME_COOKIE, THEMES, Visiting
 
 router = page_router()
 
