@@ -24,17 +24,18 @@ from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.cached import CachedEmbedder
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError
+from recollect.interruption import Interrupted, Interruption, current
 from recollect.model import Scope, SearchReply
 from recollect.model.collection import Collection
 from recollect.model.search_health import HitCounts, SearchHealth
+from recollect.retrieval import probe
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import CandidateRequest, analyzer_of
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.health import SearchMonitor
-from recollect.retrieval.probe import RecallProbe, Sample, sample_of
+from recollect.retrieval.probe import Sample, measure
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.retrieval.stopwatch import Stopwatch
-from recollect.store import search_health
 from recollect.store.database import Database
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
 from recollect.store.search_rows import RowSelection
@@ -357,20 +358,19 @@ def sampled(shelf: Shelf, question: str, *, kept: str = "everything", lexical_bu
         versions = matching_versions(store.database, Scope(), place.collection_id, document_filter_of(options))
     request = asked(place, question, versions=versions)
     source = SqlCandidates(store.search, lexical_budget=lexical_budget)
-    sample = sample_of(Scope(), request, source.candidates(Scope(), request, Stopwatch()))
-    assert sample is not None and sample.dense is not None
+    sample = Sample(scope=Scope(), request=request, found=source.candidates(Scope(), request, Stopwatch()))
+    assert not sample.exact and sample.dense is not None
     return sample
 
 
 @pytest.mark.parametrize("kept", ["everything", "half"])
 def test_the_measured_recall_is_that_of_comparing_every_vector(filled: Shelf, kept: str):
-    probe = RecallProbe(filled.rag.store.database)
     for question in QUESTIONS[:5]:
         sample = sampled(filled, question, kept=kept)
         assert sample.dense is not None
         least = filled.expected(question, kept)[-1]
         by_hand = sum(similarity >= least - SAME for _, similarity in sample.dense) / TOP_K
-        measured = probe.measure(sample)
+        measured = measure(filled.rag.store.database, sample)
         assert measured is not None
         assert (measured.probes, measured.dense.probes) == (1, 1)
         assert measured.dense.mean == measured.dense.worst == pytest.approx(by_hand)
@@ -382,7 +382,7 @@ def test_what_a_search_missed_is_seen(filled: Shelf):
     similarities = dict(zip(filled.chunk_ids.tolist(), filled.similarities(QUESTIONS[0]).tolist(), strict=True))
     best = sorted(similarities.items(), key=lambda item: -item[1])
     missing_three = [*best[3:TOP_K], *best[500:503]]
-    measured = RecallProbe(filled.rag.store.database).measure(replace(sample, dense=missing_three))
+    measured = measure(filled.rag.store.database, replace(sample, found=replace(sample.found, dense=missing_three)))
     assert measured is not None and measured.dense.mean == pytest.approx(0.7)
 
 
@@ -390,7 +390,6 @@ def test_the_recall_of_the_words_is_that_of_scoring_all_that_hold_any(filled: Sh
     # No collection counts as small, so that candidates are taken by the rarest word alone.
     monkeypatch.setattr("recollect.retrieval.lexical.SMALL_COLLECTION_CHUNKS", 0)
     monkeypatch.setattr("recollect.retrieval.lexical.SCANNED_COLLECTION_CHUNKS", 0)
-    probe = RecallProbe(filled.rag.store.database)
     recalls = []
     for question in QUESTIONS[:8]:
         sample = sampled(filled, question)
@@ -398,7 +397,7 @@ def test_the_recall_of_the_words_is_that_of_scoring_all_that_hold_any(filled: Sh
         assert exact.exact and sample.lexical is not None
         least = exact.results[TOP_K - 1].explain.lexical.score
         by_hand = sum(score >= least - SAME for _, score in sample.lexical) / TOP_K
-        measured = probe.measure(sample)
+        measured = measure(filled.rag.store.database, sample)
         assert measured is not None and measured.lexical.probes == 1
         assert measured.lexical.mean == pytest.approx(by_hand)
         recalls.append(by_hand)
@@ -411,36 +410,40 @@ def seen_as(sample: Sample, **changes) -> Sample:
 
 def test_a_collection_that_changed_since_is_not_compared(filled: Shelf):
     sample = sampled(filled, QUESTIONS[0])
-    probe = RecallProbe(filled.rag.store.database)
-    assert probe.measure(sample) is not None
-    assert probe.measure(seen_as(sample, revision=sample.request.collection.revision - 1)) is None
-    assert probe.measure(seen_as(sample, name="deleted meanwhile")) is None
+    assert measure(filled.rag.store.database, sample) is not None
+    assert measure(filled.rag.store.database, seen_as(sample, revision=sample.request.collection.revision - 1)) is None
+    assert measure(filled.rag.store.database, seen_as(sample, name="deleted meanwhile")) is None
 
 
 def test_a_probe_takes_no_connection_from_the_searches(filled: Shelf, module_dsn: str):
     sample = sampled(filled, QUESTIONS[0])
     narrow = Database(module_dsn, max_connections=1)
     with narrow.single_reads(Scope()):
-        assert RecallProbe(narrow).measure(sample) is not None
+        assert measure(narrow, sample) is not None
     narrow.close()
 
 
 def test_a_probe_that_takes_too_long_is_given_up(filled: Shelf, module_dsn: str, monkeypatch: pytest.MonkeyPatch):
     sample = sampled(filled, QUESTIONS[0])
-    monkeypatch.setattr(search_health, "ASIDE_SECONDS", 0.1)
+    monkeypatch.setattr(probe, "PROBE_SECONDS", 0.1)
     with filled.rag.store.database.transaction(Scope()) as connection:
         connection.execute("LOCK TABLE chunk_vectors IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(StoreError):
-            RecallProbe(filled.rag.store.database).measure(sample)
+            measure(filled.rag.store.database, sample)
 
 
 def test_a_probe_can_be_cancelled_while_it_waits(filled: Shelf, module_dsn: str):
     store = filled.rag.store
     sample = sampled(filled, QUESTIONS[0])
-    probe = RecallProbe(store.database)
+    interruption = Interruption()
+
+    def probed() -> None:
+        current.set(interruption)
+        measure(store.database, sample)
+
     with ThreadPoolExecutor(1) as pool, store.database.transaction(Scope()) as connection:
         connection.execute("LOCK TABLE chunk_vectors IN ACCESS EXCLUSIVE MODE")
-        measured = pool.submit(probe.measure, sample)
+        measured = pool.submit(probed)
         waits = (
             "SELECT count(*) FROM pg_locks WHERE NOT granted "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -449,10 +452,9 @@ def test_a_probe_can_be_cancelled_while_it_waits(filled: Shelf, module_dsn: str)
         while not connection.execute(waits).fetchone()[0]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        probe.cancel()
-        with pytest.raises(StoreError, match="cancel"):
+        interruption.interrupt()
+        with pytest.raises(Interrupted):
             measured.result(10)
-    assert probe.measure(sample) is None
 
 
 def test_the_watch_measures_searches_and_the_status_of_another_process_shows_it(filled: Shelf, module_dsn: str):
@@ -463,18 +465,17 @@ def test_the_watch_measures_searches_and_the_status_of_another_process_shows_it(
     embedder = CachedEmbedder(EMBEDDER, None)
     probed = threading.Event()
 
-    class Telling(RecallProbe):
-        def measure(self, sample: Sample) -> SearchHealth | None:
-            measured = super().measure(sample)
-            probed.set()
-            return measured
+    def telling(sample: Sample) -> SearchHealth | None:
+        measured = measure(store.database, sample)
+        probed.set()
+        return measured
 
     watch = SearchMonitor(
         store.search_health,
-        Telling(store.database),
+        telling,
         probe_rate=1.0,
         take_query_counts=embedder.take_query_counts,
-        flush_seconds=1_000,
+        flush_seconds=0.05,
     )
     (place,) = filled.rag.collections.list()
     source = SqlCandidates(store.search, lexical_budget=2_000)

@@ -13,7 +13,7 @@ from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import analyzer_for
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.preference import Preferences, RolePreference
-from recollect.retrieval.probe import RecallProbe
+from recollect.retrieval.probe import measure
 from recollect.retrieval.ranking import RankingSettings
 from recollect.retrieval.rerank.registry import EMBEDDING_RERANKERS
 from recollect.retrieval.retrievers import MODES
@@ -67,7 +67,7 @@ def make_searcher(
         settings=search_settings(config),
         monitor=SearchMonitor(
             store.search_health,
-            RecallProbe(store.database),
+            partial(measure, store.database),
             probe_rate=config.retrieval.probe_rate,
             take_query_counts=embedders.take_query_counts,
         ),

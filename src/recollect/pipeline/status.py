@@ -25,7 +25,8 @@ def read_status(
         collection: The configured one.
         only: Count this collection alone.
     """
-    from recollect.store.search_health import HEALTH_DAYS, total_health
+    from recollect.model.search_health import SearchHealth
+    from recollect.store.search_health import HEALTH_DAYS
 
     totals = store.status.status(scope, only)
     collections = store.collections.list_all(scope) if only is None else [only]
@@ -44,7 +45,7 @@ def read_status(
         schema_version=totals.schema_version,
         # What they may not read takes room as well.
         database_bytes=totals.database_bytes if scope.principal is None else 0,
-        search=total_health(health.values()),
+        search=sum(health.values(), start=SearchHealth()),
         search_by_collection={
             place.name: health[place.collection_id] for place in collections if place.collection_id in health
         },

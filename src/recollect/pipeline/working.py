@@ -124,22 +124,20 @@ def build_indexes(assembly: Assembly, scope: Scope) -> int:
 
 def probe_recall(assembly: Assembly, scope: Scope) -> int:
     """Measure approximate searches of collections that nobody has searched lately; returns how many were compared."""
-    from recollect.retrieval.probe import RecallProbe
-    from recollect.retrieval.recall_check import RecallCheck
+    from recollect.retrieval.probe import check_recall
     from recollect.retrieval.sql_candidates import SqlCandidates
 
     settings, store, count = assembly.config.retrieval, assembly.store, 0
     if not settings.probe_rate:
         return 0
     source = SqlCandidates(store.search, lexical_budget=settings.lexical_budget)
-    check = RecallCheck(store.search_health, source, RecallProbe(store.database), limit=settings.candidates)
     for place in store.collections.list_all(scope):
-        if check.is_due(scope, place):
-            try:
-                count += check.measure(scope, place, assembly.embedder_for(place))
-            except RecollectError as exc:
-                # The model of one collection may not be there; the others are measured all the same.
-                logger.info("How much searches of %r find could not be measured: %s", place.name, exc)
+        try:
+            embedder = partial(assembly.embedder_for, place)
+            count += check_recall(store, source, scope, place, embedder, limit=settings.candidates)
+        except RecollectError as exc:
+            # The model of one collection may not be there; the others are measured all the same.
+            logger.info("How much searches of %r find could not be measured: %s", place.name, exc)
     return count
 
 

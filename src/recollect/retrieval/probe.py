@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from recollect.model.search_health import RetrieverRecall, SearchHealth
+from recollect.retrieval.candidates import CandidateRequest
+from recollect.retrieval.enhance.plan import QueryPlan, query_vector
+from recollect.retrieval.lexical import SCANNED_COLLECTION_CHUNKS
 from recollect.retrieval.sql_candidates import SqlCandidates
+from recollect.retrieval.stopwatch import Stopwatch
 from recollect.store.collections import CollectionRepository
 from recollect.store.search import SearchRepository
-from recollect.store.search_health import Aside
 from recollect.store.search_rows import RowSelection
 
 if TYPE_CHECKING:
-    from recollect.embedding.base import Vectors
+    from recollect.embedding.base import EmbeddingProvider
     from recollect.model import Scope
-    from recollect.retrieval.candidates import CandidateRequest, Candidates
+    from recollect.model.collection import Collection
+    from recollect.retrieval.candidates import Candidates, CandidateSource
     from recollect.store.database import Database
+    from recollect.store.store import Store
 
 #: Results that are compared.
 RECALL_AT = 10
+
+#: An exact search is given up where one of its statements takes longer.
+PROBE_SECONDS = 15
+
+#: `check_recall` passes over collections that were measured within so many seconds, by searches or by itself.
+FRESH_SECONDS = 3600.0
 
 # By words so many candidates are read, and more where they do not prove the first ten.
 _LEXICAL_CANDIDATES = 100
@@ -29,106 +43,123 @@ _LEXICAL_CANDIDATES = 100
 # Scores of one chunk differ by rounding, where another path computed them.
 _ROUNDING = 1e-5
 
+_QUESTIONS = 5
+# As many words as people's questions have, in a row: words that belong together, as theirs do.
+_WORDS = 10
+
 Scored = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a search asked, and what it found first.
+    """A search, and what it found.
 
     Attributes:
         scope: Whose search it was.
         request: What was asked of the collection, as the search saw it.
-        at: How many results are compared.
-        embedding: The query's vector, where there was one.
-        dense: What was found through an approximate index; None where every chunk was compared, or none.
-        lexical: What was found by words without proof; None where it is proven, or was not looked for.
+        found: The candidates.
     """
 
     scope: Scope
     request: CandidateRequest
-    at: int
-    embedding: Vectors | None
-    dense: Sequence[Scored] | None
-    lexical: Sequence[Scored] | None
+    found: Candidates
+
+    @property
+    def at(self) -> int:
+        """How many results are compared."""
+        return min(RECALL_AT, self.request.limit)
+
+    @property
+    def dense(self) -> Sequence[Scored] | None:
+        """The first results of an approximate index; None: every vector was compared, or none."""
+        return None if self.found.paths.get("dense", "exact") == "exact" else self.found.dense[: self.at]
+
+    @property
+    def lexical(self) -> Sequence[Scored] | None:
+        """The first results by words, found without proof; None: they are proven, or were not looked for."""
+        proven = self.found.paths.get("lexical", "exact") in {"exact", "no terms"}
+        return None if proven else self.found.lexical[: self.at]
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is nothing to measure."""
+        return self.found.exact or (self.dense is None and self.lexical is None)
 
 
-def sample_of(scope: Scope, request: CandidateRequest, found: Candidates) -> Sample | None:
-    """What a search leaves behind to be compared; None where all of it was exact."""
-    at = min(RECALL_AT, request.limit)
-    dense = found.dense[:at] if found.paths.get("dense", "exact") != "exact" else None
-    proven = found.paths.get("lexical", "exact") in {"exact", "no terms"}
-    if found.exact or (dense is None and proven):
-        return None
-    return Sample(
-        scope=scope,
-        request=request,
-        at=at,
-        embedding=found.embedding,
-        dense=dense,
-        lexical=None if proven else found.lexical[:at],
-    )
+def measure(database: Database, sample: Sample) -> SearchHealth | None:
+    """Repeat a search exactly, and return the recall of each way that was not exact.
 
-
-class RecallProbe:
-    """Repeats searches exactly, over a connection of its own.
+    None where nothing can be said: the collection has changed since the search, there was nothing to find, or even the
+    exhaustive search could not prove its result.
 
     Args:
         database: The store's connections; none of them is used, so that no search waits for one.
+        sample: The search.
+
+    Raises:
+        StoreError: The search was refused, failed or took too long.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._aside: Aside | None = None
-        self._cancelled = False
-
-    def cancel(self) -> None:
-        """Give up the measurement under way, from another thread, and all that would come."""
-        self._cancelled = True
-        aside = self._aside
-        if aside is not None:
-            aside.cancel()
-
-    def measure(self, sample: Sample) -> SearchHealth | None:
-        """The recall of each way that was not exact; None where nothing can be said.
-
-        That is so where the collection has changed since the search, where there was nothing to find, where even the
-        exhaustive search could not prove its result, or where it was cancelled.
-
-        Raises:
-            StoreError: The search was refused, failed or took too long.
-        """
-        with Aside(self._database) as aside:
-            self._aside = aside
-            try:
-                return self._compare(sample, aside.database)
-            finally:
-                self._aside = None
-
-    def _compare(self, sample: Sample, database: Database) -> SearchHealth | None:
-        repository = SearchRepository(database)
-        dense = recall(sample.dense, self._dense(repository, sample), at=sample.at)
-        lexical = recall(sample.lexical, self._lexical(repository, sample), at=sample.at)
+    settings = {"statement_timeout": f"{PROBE_SECONDS}s", "application_name": "recollect probe"}
+    with closing(database.separate(max_connections=1, settings=settings)) as aside:
+        repository = SearchRepository(aside)
+        dense = recall(sample.dense, _dense(repository, sample), at=sample.at)
+        lexical = recall(sample.lexical, _lexical(repository, sample), at=sample.at)
         # Read last: what was compared is then one state of the collection, and the one that was searched.
         searched = sample.request.collection
-        unchanged = CollectionRepository(database).find(sample.scope, searched.name) == searched
-        if not unchanged or (dense is None and lexical is None):
-            return None
-        return SearchHealth(probes=1, dense=_recall_of(dense), lexical=_recall_of(lexical))
+        unchanged = CollectionRepository(aside).find(sample.scope, searched.name) == searched
+    if not unchanged or (dense is None and lexical is None):
+        return None
+    return SearchHealth(probes=1, dense=_recall_of(dense), lexical=_recall_of(lexical))
 
-    def _dense(self, repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:
-        if self._cancelled or sample.dense is None or sample.embedding is None:
-            return None
-        rows = RowSelection(sample.request.version_ids)
-        return repository.dense(sample.scope, sample.request.collection, sample.embedding, limit=sample.at, rows=rows)
 
-    def _lexical(self, repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:
-        if self._cancelled or sample.lexical is None:
-            return None
-        # No term is too frequent for this budget: every chunk that holds any of them is scored.
-        request = replace(sample.request, top_k=sample.at, limit=_LEXICAL_CANDIDATES)
-        hits = SqlCandidates(repository, lexical_budget=sys.maxsize).proven(sample.scope, request)
-        return hits.scores if hits.exact else None
+def check_recall(
+    store: Store,
+    source: CandidateSource,
+    scope: Scope,
+    collection: Collection,
+    embedder: Callable[[], EmbeddingProvider],
+    *,
+    limit: int,
+) -> int:
+    """Ask a collection with words of its own, where its searches are approximate and none was measured lately.
+
+    Each question is asked once as searches do and once exactly; what it finds is added to the collection's counts.
+
+    Args:
+        store: Open.
+        source: Finds candidates as searches do.
+        scope: Whose the collection is; nobody in particular asks.
+        collection: Which.
+        embedder: Makes its model, once it is needed.
+        limit: Candidates that each way contributes, as in searches.
+
+    Returns:
+        How many searches were compared.
+
+    Raises:
+        StoreError: A search was refused, failed or took too long.
+        ProviderError: The embedding model failed.
+    """
+    if not collection.indexed and collection.chunk_count <= SCANNED_COLLECTION_CHUNKS:
+        return 0
+    known = store.search_health.recent(scope).get(collection.collection_id, SearchHealth())
+    if known.last_probe is not None and known.last_probe >= datetime.now(UTC) - timedelta(seconds=FRESH_SECONDS):
+        return 0
+    compared = 0
+    for passage in store.search_health.passages(scope, collection, count=_QUESTIONS):
+        words = passage.split()
+        start = random.randrange(max(1, len(words) - _WORDS + 1))
+        plan = QueryPlan(query=" ".join(words[start : start + _WORDS]))
+        vector = query_vector(plan, embedder())
+        request = CandidateRequest(
+            collection=collection, plan=plan, mode="hybrid", top_k=RECALL_AT, limit=limit, embedding=vector
+        )
+        sample = Sample(scope=scope, request=request, found=source.candidates(scope, request, Stopwatch()))
+        measured = None if sample.exact else measure(store.database, sample)
+        if measured is not None:
+            store.search_health.add(scope, {collection.collection_id: measured})
+            compared += 1
+    return compared
 
 
 def recall(found: Sequence[Scored] | None, exact: Sequence[Scored] | None, *, at: int) -> float | None:
@@ -151,6 +182,23 @@ def recall(found: Sequence[Scored] | None, exact: Sequence[Scored] | None, *, at
     enough = least - _ROUNDING * max(1.0, abs(least))
     good = {chunk_id for chunk_id, score in found[:at] if score >= enough}
     return min(1.0, len(good) / len(wanted))
+
+
+def _dense(repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:
+    embedding = sample.found.embedding
+    if sample.dense is None or embedding is None:
+        return None
+    rows = RowSelection(sample.request.version_ids)
+    return repository.dense(sample.scope, sample.request.collection, embedding, limit=sample.at, rows=rows)
+
+
+def _lexical(repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:
+    if sample.lexical is None:
+        return None
+    # No term is too frequent for this budget: every chunk that holds any of them is scored.
+    request = replace(sample.request, top_k=sample.at, limit=_LEXICAL_CANDIDATES)
+    hits = SqlCandidates(repository, lexical_budget=sys.maxsize).proven(sample.scope, request)
+    return hits.scores if hits.exact else None
 
 
 def _recall_of(measured: float | None) -> RetrieverRecall:

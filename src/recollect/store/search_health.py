@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
-
-import psycopg
 
 from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.model.search_health import HitCounts, RetrieverRecall, SearchHealth
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Database, rows
 from recollect.store.sql import queries
 
 _SQL = queries("search_health")
 
 #: Days that are kept, and that `SearchHealthRepository.recent` adds up.
 HEALTH_DAYS = 30
-
-#: Statements over a connection aside are given up after this.
-ASIDE_SECONDS = 15
 
 
 class SearchHealthRepository:
@@ -33,17 +27,19 @@ class SearchHealthRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, scope: Scope, collection_id: int, health: SearchHealth) -> None:
-        """Add what happened to the counts of today; days that are too long ago go.
+    def add(self, scope: Scope, health: Mapping[int, SearchHealth]) -> None:
+        """Add what happened to the counts of today, by the id of the collection; days that are too long ago go.
 
-        Nothing happens where the collection was deleted meanwhile. A crash of the server may lose what was added a
-        moment before.
+        Nothing happens where a collection was deleted meanwhile. A crash of the server may lose what was added a moment
+        before.
         """
-        key = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "days": HEALTH_DAYS}
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL["unhurried"])
-            connection.execute(_SQL["add"], {**key, **_columns(health)})
-            connection.execute(_SQL["forget"], key)
+            # In one order, so that no two wait for each other.
+            for collection_id in sorted(health):
+                key = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "days": HEALTH_DAYS}
+                connection.execute(_SQL["add"], {**key, **_columns(health[collection_id])})
+                connection.execute(_SQL["forget"], key)
 
     def recent(self, scope: Scope) -> dict[int, SearchHealth]:
         """The last `HEALTH_DAYS` days, by the id of the collection; collections that were not searched are absent."""
@@ -67,48 +63,6 @@ class SearchHealthRepository:
         params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "count": count}
         with self._database.single_reads(scope) as connection:
             return [row[0] for row in rows(connection, _SQL["passages"], params)]
-
-
-class Aside:
-    """The same store over one connection of its own, for work that must not take one from the searches.
-
-    A context manager. Statements are given up after `ASIDE_SECONDS`.
-
-    Args:
-        database: The store's connections; none of them is used.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self.database = database.separate(
-            max_connections=1,
-            settings={"statement_timeout": f"{ASIDE_SECONDS}s", "application_name": "recollect probe"},
-        )
-        self._connection: Connection | None = None
-
-    def __enter__(self) -> Aside:
-        try:
-            with self.database.untenanted() as connection:
-                self._connection = connection
-        except BaseException:
-            self.database.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection = None
-        self.database.close()
-
-    def cancel(self) -> None:
-        """Have the statement under way fail, from any thread; does nothing where there is none."""
-        connection = self._connection
-        if connection is not None:
-            with suppress(psycopg.Error):
-                connection.cancel_safe(timeout=1.0)
-
-
-def total_health(parts: Iterable[SearchHealth]) -> SearchHealth:
-    """All of them added up."""
-    return sum(parts, start=SearchHealth())
 
 
 def _columns(health: SearchHealth) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from recollect.errors import StoreError
 from recollect.model import Scope
 from recollect.model.search_health import HitCounts, RetrieverRecall, SearchHealth
 from recollect.store.database import Database
-from recollect.store.search_health import HEALTH_DAYS, total_health
+from recollect.store.search_health import HEALTH_DAYS
 from recollect.store.store import Store
 
 FIRST = SearchHealth(
@@ -40,8 +40,8 @@ def test_what_is_added_is_read_back_as_one_sum(store: Store):
     shelf = Shelf(store)
     assert store.search_health.recent(Scope()) == {}
     before = datetime.now(UTC)
-    store.search_health.add(Scope(), shelf.collection.collection_id, FIRST)
-    store.search_health.add(Scope(), shelf.collection.collection_id, SECOND)
+    store.search_health.add(Scope(), {shelf.collection.collection_id: FIRST})
+    store.search_health.add(Scope(), {shelf.collection.collection_id: SECOND})
     read = store.search_health.recent(Scope())[shelf.collection.collection_id]
     assert read.result_cache == HitCounts(hits=4, misses=1)
     assert read.query_embedding_cache == HitCounts(hits=0, misses=1)
@@ -55,7 +55,7 @@ def test_what_is_added_is_read_back_as_one_sum(store: Store):
 
 def test_hits_alone_are_no_probe(store: Store):
     shelf = Shelf(store)
-    store.search_health.add(Scope(), shelf.collection.collection_id, SearchHealth(result_cache=HitCounts(hits=1)))
+    store.search_health.add(Scope(), {shelf.collection.collection_id: SearchHealth(result_cache=HitCounts(hits=1))})
     read = store.search_health.recent(Scope())[shelf.collection.collection_id]
     assert read == SearchHealth(result_cache=HitCounts(hits=1))
     assert (read.last_probe, read.dense.mean, read.query_embedding_cache.hit_rate) == (None, None, None)
@@ -63,9 +63,9 @@ def test_hits_alone_are_no_probe(store: Store):
 
 def test_days_add_up_and_old_ones_go(store: Store):
     shelf = Shelf(store)
-    store.search_health.add(Scope(), shelf.collection.collection_id, FIRST)
+    store.search_health.add(Scope(), {shelf.collection.collection_id: FIRST})
     age_by(shelf, HEALTH_DAYS - 1)
-    store.search_health.add(Scope(), shelf.collection.collection_id, FIRST)
+    store.search_health.add(Scope(), {shelf.collection.collection_id: FIRST})
     assert len(shelf.rows("SELECT FROM search_health")) == 2
     assert store.search_health.recent(Scope())[shelf.collection.collection_id].result_cache == HitCounts(
         hits=6, misses=2
@@ -74,17 +74,17 @@ def test_days_add_up_and_old_ones_go(store: Store):
     # Out of sight at once, and out of the table with the next addition.
     assert store.search_health.recent(Scope())[shelf.collection.collection_id].probes == 2
     assert len(shelf.rows("SELECT FROM search_health")) == 2
-    store.search_health.add(Scope(), shelf.collection.collection_id, SECOND)
+    store.search_health.add(Scope(), {shelf.collection.collection_id: SECOND})
     assert len(shelf.rows("SELECT FROM search_health")) == 2
 
 
 def test_collections_and_tenants_are_kept_apart(store: Store):
     mine, other = Shelf(store, name="a"), Shelf(store, name="b")
     theirs = Shelf(store, scope=second_tenant(store), name="a")
-    store.search_health.add(mine.scope, mine.collection.collection_id, FIRST)
-    store.search_health.add(theirs.scope, theirs.collection.collection_id, SECOND)
+    store.search_health.add(mine.scope, {mine.collection.collection_id: FIRST})
+    store.search_health.add(theirs.scope, {theirs.collection.collection_id: SECOND})
     # A tenant can add nothing to another's collection.
-    store.search_health.add(mine.scope, theirs.collection.collection_id, FIRST)
+    store.search_health.add(mine.scope, {theirs.collection.collection_id: FIRST})
     assert set(store.search_health.recent(mine.scope)) == {mine.collection.collection_id}
     assert store.search_health.recent(theirs.scope)[theirs.collection.collection_id].probes == 1
     assert other.collection.collection_id not in store.search_health.recent(mine.scope)
@@ -93,10 +93,10 @@ def test_collections_and_tenants_are_kept_apart(store: Store):
 def test_they_go_with_their_collection(store: Store):
     shelf, other = Shelf(store, name="a"), Shelf(store, name="b")
     for place in (shelf, other):
-        store.search_health.add(Scope(), place.collection.collection_id, FIRST)
+        store.search_health.add(Scope(), {place.collection.collection_id: FIRST})
     store.collections.delete(Scope(), "a")
     assert set(store.search_health.recent(Scope())) == {other.collection.collection_id}
-    store.search_health.add(Scope(), shelf.collection.collection_id, FIRST)
+    store.search_health.add(Scope(), {shelf.collection.collection_id: FIRST})
     assert set(store.search_health.recent(Scope())) == {other.collection.collection_id}
 
 
@@ -105,7 +105,7 @@ def test_a_deletion_under_way_is_not_waited_for(store: Store, dsn: str):
     other = Database(dsn, max_connections=1)
     with other.transaction(Scope()) as connection:
         connection.execute("DELETE FROM collections")
-        store.search_health.add(Scope(), shelf.collection.collection_id, FIRST)
+        store.search_health.add(Scope(), {shelf.collection.collection_id: FIRST})
     other.close()
     assert store.search_health.recent(Scope()) == {}
 
@@ -116,7 +116,7 @@ def test_a_locked_table_is_given_up_on(store: Store, dsn: str):
     with other.transaction(Scope()) as connection:
         connection.execute("LOCK TABLE search_health IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(StoreError):
-            store.search_health.add(Scope(), shelf.collection.collection_id, FIRST)
+            store.search_health.add(Scope(), {shelf.collection.collection_id: FIRST})
     other.close()
 
 
@@ -125,7 +125,7 @@ def test_nothing_is_lost_between_many_who_add(store: Store):
 
     def add() -> None:
         for _ in range(20):
-            store.search_health.add(Scope(), shelf.collection.collection_id, FIRST)
+            store.search_health.add(Scope(), {shelf.collection.collection_id: FIRST})
 
     threads = [threading.Thread(target=add) for _ in range(4)]
     for thread in threads:
@@ -147,10 +147,11 @@ def of_recalls(recalls: list[float]) -> RetrieverRecall:
 
 @given(st.lists(st.tuples(COUNTS, COUNTS, RECALLS), max_size=6))
 def test_sums_are_those_of_all_that_was_seen(parts: list[tuple[int, int, list[float]]]):
-    added = total_health(
+    told = [
         SearchHealth(result_cache=HitCounts(hits=hits, misses=misses), probes=len(recalls), dense=of_recalls(recalls))
         for hits, misses, recalls in parts
-    )
+    ]
+    added = sum(told, start=SearchHealth())
     every = [recall for _, _, recalls in parts for recall in recalls]
     assert added.probes == added.dense.probes == len(every)
     assert added.dense.worst == min(every, default=None)
