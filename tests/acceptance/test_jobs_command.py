@@ -39,8 +39,12 @@ def test_a_background_ingest_is_asked_for_shown_and_run_by_a_worker(recollect: R
     assert (job["kind"], job["status"], job["arguments"]["paths"]) == ("ingest", "pending", [str(folder)])
     assert "waits for a worker" in recollect("ingest", "docs", "--background").out
     assert recollect("documents", "list", "--json").json["documents"] == []
-    assert [one["job_id"] for one in recollect("jobs", "list", "--json").json["jobs"]] == [2, 1]
-    assert recollect("jobs", "list", "--limit", "1", "--json").json["next_before"] == 2
+    assert [one["job_id"] for one in recollect("jobs", "list", "--json").json["items"]] == [2, 1]
+    first = recollect("jobs", "list", "--limit", "1", "--json").json
+    for more in (["--cursor", first["next_cursor"]], ["--before", "2"]):
+        assert [one["job_id"] for one in recollect("jobs", "list", *more, "--json").json["items"]] == [1]
+    assert f"--cursor {first['next_cursor']}" in recollect("jobs", "list", "--limit", "1").err
+    assert "leave it out" in recollect("jobs", "list", "--cursor", "no", status=2).err
     assert recollect("jobs", "cancel", "2", "--json").json["status"] == "cancelled"
     assert recollect("worker", "--until-empty", "--json").json == {"finished": 1}
     shown = recollect("jobs", "show", "1", "--json").json
@@ -118,7 +122,7 @@ def test_a_worker_watches_a_source_beside_its_jobs_and_leaves_it_to_the_next(rec
     assert worker.returncode == 0, told
     listed = recollect("documents", "list", "--json").json["documents"]
     assert sorted(one["source"] for one in listed) == ["pay.md", "rent.md"]
-    jobs = recollect("jobs", "list", "--json").json["jobs"]
+    jobs = recollect("jobs", "list", "--json").json["items"]
     assert [one["status"] for one in jobs if one["kind"] == "watch"] == ["pending"], "it waits for the next worker"
 
 

@@ -37,6 +37,8 @@ def test_everything_that_a_view_has_an_asynchronous_one_has():
         missing |= {f"{kind.__name__}.{one}" for one in methods - public(asynchronous)}
         for one in public(asynchronous):
             twin_method, method = getattr(asynchronous, one), getattr(kind, one)
-            assert inspect.signature(twin_method) == inspect.signature(method) and twin_method.__doc__ == method.__doc__
+            taken, given = inspect.signature(twin_method), inspect.signature(method)
+            assert taken.parameters == given.parameters and twin_method.__doc__ == method.__doc__
+            assert str(taken.return_annotation).replace("AsyncGenerator", "Iterator") == given.return_annotation
     assert missing == USED_IN_THREAD, "name each in pipeline/asynchronous.py: x = threaded(Group.x), or streamed"
     assert own <= public(View)

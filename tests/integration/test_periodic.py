@@ -134,7 +134,7 @@ def test_jobs_that_ended_long_ago_are_forgotten(rag: RAGPipeline):
     assert run(rag, "jobs") == 0
     asked(rag, "UPDATE recollect.jobs SET finished_at = now() - interval '1 year' RETURNING 1")
     assert run(rag, "jobs") == 1
-    assert rag.jobs.list() == []
+    assert not rag.jobs.list()
 
 
 def test_a_worker_begins_with_what_was_missed_and_one_that_fails_stops_no_other(rag: RAGPipeline):

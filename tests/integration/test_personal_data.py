@@ -258,7 +258,7 @@ def test_a_job_whose_address_is_refused_is_not_asked_for(guarded, dsn: str):
     rag = guarded("refuse")
     with pytest.raises(PersonalDataError, match="url"):
         rag.ingest_url(f"https://docs.example/?to={EMAIL}", wait=False)
-    assert rag.jobs.list() == []
+    assert not rag.jobs.list()
     assert rag.documents.list() == []
     assert places_of(dsn, EMAIL) == []
 

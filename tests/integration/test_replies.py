@@ -28,7 +28,6 @@ from recollect.model.answer import Answer, UnsupportedSentence
 from recollect.model.audit import AuditBreak
 from recollect.model.contexts import ContextEstimate
 from recollect.model.document_session import SessionConfig
-from recollect.model.job import JOB_STATUSES, JobStage
 from recollect.model.login import Login
 from recollect.model.original import Original
 from recollect.model.outline import PageBox
@@ -44,7 +43,6 @@ from recollect.replies import (
     collections,
     contents,
     contexts,
-    cursors,
     documents,
     erasure,
     facts,
@@ -52,7 +50,6 @@ from recollect.replies import (
     grants,
     history,
     ingest,
-    jobs,
     keys,
     logins,
     me,
@@ -166,7 +163,6 @@ def replies_of(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., 
     yield from answered(view)
     yield from of_contexts(view)
     yield from of_documents(view)
-    yield from of_jobs(view, folder)
     yield from of_keys(view)
     yield from of_logins()
     yield from of_servers()
@@ -333,19 +329,6 @@ def of_models(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
         yield situating.context_estimate_json, situating.context_estimate_json(needed)
 
 
-def of_jobs(view: View, folder: Path) -> Iterator[tuple[Callable[..., Any], Any]]:
-    pending = view.jobs.ingest([folder])
-    cancelled = view.jobs.cancel(pending.job_id)
-    done = view.jobs.wait(view.jobs.ingest([folder]).job_id)
-    assert done.status == "succeeded" and done.result and done.stages
-    failed = replace(done, status="failed", result=None, error="It failed.", due_at=done.finished_at)
-    running = replace(done, status="running", stages=(JobStage(name="fetch", done=1, total=2),), finished_at=None)
-    assert {one.status for one in (pending, cancelled, done, failed, running)} == set(JOB_STATUSES)
-    yield from ((jobs.job_json, jobs.job_json(one)) for one in (pending, cancelled, done, failed, running))
-    yield jobs.job_list_json, jobs.job_list_json([cancelled], more=True)
-    yield jobs.job_list_json, jobs.job_list_json([], more=False)
-
-
 def of_accesses() -> Iterator[tuple[Callable[..., Any], Any]]:
     facts: dict[str, Any] = {"at": datetime.now(UTC), "actor": "user:ann", "action": "search", "request_id": "r"}
     asked = Access(access_id=2, **facts, question="Why?", question_hash="ab", documents=(1, 2), versions=(3, 0))
@@ -400,12 +383,6 @@ def of_logins() -> Iterator[tuple[Callable[..., Any], Any]]:
 def of_servers() -> Iterator[tuple[Callable[..., Any], Any]]:
     for ttl in ("1h", None):
         yield me.server_settings_json, me.server_settings_json(RAGConfig.load(session={"ttl": ttl}))
-    for position in (7, "a", ["2026-01-01", 7]):
-        cursor = cursors.cursor_at(position)
-        yield cursors.cursor_at, cursor
-        assert cursors.position_of(cursor) == position
-        yield cursors.position_of, cursors.position_of(cursor)
-    yield cursors.position_of, cursors.position_of("no cursor")
 
 
 def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:

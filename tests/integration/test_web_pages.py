@@ -147,7 +147,7 @@ class TestOnePage:
     def test_what_is_no_page_is_refused_before_there_is_a_job(self, view: View, url: str) -> None:
         with pytest.raises(FetchError):
             view.ingest_url(url)
-        assert view.jobs.list() == []
+        assert not view.jobs.list()
 
     def test_what_cannot_be_sent_is_too(self, view: View, site: WebSite) -> None:
         with pytest.raises(UsageError, match="Host"):

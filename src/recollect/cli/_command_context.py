@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from recollect.errors import UsageError
+from recollect.model.record import Record, json_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -285,9 +286,9 @@ class CommandContext:
 
         self.err.print(plain(text), soft_wrap=True)
 
-    def emit(self, document: Mapping[str, Any]) -> None:
+    def emit(self, document: Mapping[str, Any] | Record) -> None:
         """Print the command's one JSON document."""
-        write_json(document)
+        write_json(json_of(document) if isinstance(document, Record) else document)
 
     def emit_line(self, document: Mapping[str, Any]) -> None:
         """Print one of the JSON documents of a command that goes on, on a line of its own."""

@@ -38,10 +38,8 @@ def progress_of(job: Job) -> str:
 
 def tell_asked(ctx: CommandContext, job: Job) -> int:
     """Say which job does what was asked for; returns the exit status."""
-    from recollect.replies.jobs import job_json
-
     if ctx.json:
-        ctx.emit(job_json(job))
+        ctx.emit(job)
     else:
         ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
     return 0

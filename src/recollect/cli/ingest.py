@@ -178,11 +178,11 @@ def _refuse_in_background(**given: str | None) -> None:
 def tell_queued(ctx: CommandContext, asked: Job | Sequence[Job]) -> int:
     """Print a job that was asked for, or those that a server has made of files; returns the exit status."""
     from recollect.model.job import Job
-    from recollect.replies.jobs import job_json
+    from recollect.model.record import json_of
 
     jobs = [asked] if isinstance(asked, Job) else asked
     if ctx.json:
-        ctx.emit(job_json(asked) if isinstance(asked, Job) else {"jobs": [job_json(job) for job in jobs]})
+        ctx.emit(json_of(asked) if isinstance(asked, Job) else {"jobs": [json_of(job) for job in jobs]})
         return 0
     for job in jobs:
         ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
@@ -499,7 +499,7 @@ def ingest_urls(
     """
     from recollect.cli._jobs import wait_for
     from recollect.cli.contextualise import situate
-    from recollect.replies.jobs import job_json
+    from recollect.model.record import json_of
 
     asked = {
         **options.request(),
@@ -518,7 +518,7 @@ def ingest_urls(
         if not ctx.json:
             _show(ctx, job)
     if ctx.json:
-        ctx.emit({"jobs": [job_json(job) for job in jobs]})
+        ctx.emit({"jobs": [json_of(job) for job in jobs]})
     if not background:
         situate(ctx, view, yes=yes)
     return 0 if background or all(job.status == "succeeded" for job in jobs) else 1

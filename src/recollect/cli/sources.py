@@ -11,7 +11,7 @@ import typer
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.errors import RecollectError, UsageError
-from recollect.replies.jobs import job_json
+from recollect.model.record import json_of
 from recollect.replies.sources import (
     SourceProblemJson,
     SourceRefreshJson,
@@ -184,7 +184,7 @@ def _refresh(
 
 def _tell_queued(ctx: CommandContext, jobs: list[Job]) -> int:
     if ctx.json:
-        ctx.emit({"jobs": [job_json(one) for one in jobs]})
+        ctx.emit({"jobs": [json_of(one) for one in jobs]})
         return 0
     for one in jobs:
         ctx.out.print(f"Job {one.job_id} refreshes {_shown(one.source or '')} once a worker runs: recollect worker")

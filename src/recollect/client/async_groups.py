@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.client.calls.collections import CollectionCalls
 from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
+from recollect.client.calls.declared import asked
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.models import ModelCalls, SpaceCalls
@@ -13,6 +14,8 @@ from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, Logi
 from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, lined_awaited, paged_awaited
+from recollect.operations.awaited import AsyncJobOperations
+from recollect.operations.declaring import bind, made
 
 if TYPE_CHECKING:
     from recollect.client.async_connection import AsyncConnection
@@ -30,6 +33,9 @@ class _Group:
     def __init__(self, calls: Any, connection: AsyncConnection) -> None:  # noqa: ANN401 - each class names its own
         self._calls = calls
         self._connection = connection
+
+    def __init_subclass__(cls) -> None:
+        bind(cls, lambda declared: awaited(asked(declared)))
 
 
 class AsyncAudit(_Group):
@@ -108,12 +114,9 @@ class AsyncGrants(_Group):
     set_collection = awaited(GrantCalls.set_collection)
 
 
-class AsyncJobs(_Group):
+class AsyncJobs(_Group, AsyncJobOperations):
     """Work in the background: looked at, waited for, stopped and tried again. Awaited."""
 
-    get = awaited(UploadCalls.get)
-    cancel = awaited(UploadCalls.cancel)
-    retry = awaited(UploadCalls.retry)
     upload = awaited(UploadCalls.upload)
     ingest = awaited(UploadCalls.ingest)
     refresh = awaited(UploadCalls.refresh)
@@ -121,9 +124,7 @@ class AsyncJobs(_Group):
     rollback = awaited(ModelCalls.rollback)
     contextualise = awaited(ModelCalls.contextualise)
     wait = awaited(UploadCalls.wait)
-    each = paged_awaited(UploadCalls.each)
     events = followed_awaited(UploadCalls.events)
-    list = awaited(UploadCalls.list)
 
 
 class AsyncKeys(_Group):
@@ -266,7 +267,7 @@ class Groups:
     @property
     def jobs(self) -> AsyncJobs:
         """Work in the background: looked at, waited for, stopped and tried again."""
-        return AsyncJobs(UploadCalls(self._at), self._connection)
+        return made(AsyncJobs, UploadCalls(self._at), self._connection)
 
     @property
     def keys(self) -> AsyncKeys:

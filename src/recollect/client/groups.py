@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.client.calls.collections import CollectionCalls
 from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
+from recollect.client.calls.declared import asked
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.models import ModelCalls, SpaceCalls
@@ -14,6 +15,8 @@ from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.downloads import original_of
 from recollect.client.methods import downloaded, followed, lined, paged, sent
+from recollect.operations.declaring import bind, made
+from recollect.operations.jobs import JobOperations
 
 if TYPE_CHECKING:
     from recollect.client.connection import Connection
@@ -32,6 +35,9 @@ class _Group:
     def __init__(self, calls: Any, connection: Connection) -> None:  # noqa: ANN401 - each class names its own
         self._calls = calls
         self._connection = connection
+
+    def __init_subclass__(cls) -> None:
+        bind(cls, lambda declared: sent(asked(declared)))
 
 
 class Audit(_Group):
@@ -110,12 +116,9 @@ class Grants(_Group):
     set_collection = sent(GrantCalls.set_collection)
 
 
-class Jobs(_Group):
+class Jobs(_Group, JobOperations):
     """Work in the background: looked at, waited for, stopped and tried again."""
 
-    get = sent(UploadCalls.get)
-    cancel = sent(UploadCalls.cancel)
-    retry = sent(UploadCalls.retry)
     upload = sent(UploadCalls.upload)
     ingest = sent(UploadCalls.ingest)
     refresh = sent(UploadCalls.refresh)
@@ -123,9 +126,7 @@ class Jobs(_Group):
     rollback = sent(ModelCalls.rollback)
     contextualise = sent(ModelCalls.contextualise)
     wait = sent(UploadCalls.wait)
-    each = paged(UploadCalls.each)
     events = followed(UploadCalls.events)
-    list = sent(UploadCalls.list)
 
 
 class Keys(_Group):
@@ -277,7 +278,7 @@ class Groups:
     @property
     def jobs(self) -> Jobs:
         """Work in the background: looked at, waited for, stopped and tried again."""
-        return Jobs(UploadCalls(self._at), self._connection)
+        return made(Jobs, UploadCalls(self._at), self._connection)
 
     @property
     def keys(self) -> Keys:

@@ -27,7 +27,7 @@ from recollect.familiar_names import unexpected_argument
 _T = TypeVar("_T")
 
 # NUL and lone surrogates, which PostgreSQL's text cannot hold.
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _DEEPEST = 200
 _LONGEST_PATH = 1_000
 
@@ -145,7 +145,7 @@ class _Expected:
                 return
             words = " or ".join(_WORDS[name] for name in self.names if name != "None")
             raise UsageError(f"{place} must be {words}, not {reprlib.repr(value)}.")
-        if kind == "str" and not self.free and _UNSTORABLE.search(str(value)):
+        if kind == "str" and not self.free and UNSTORABLE.search(str(value)):
             raise UsageError(f"{place} holds a character that nothing stored can hold (NUL or half a surrogate pair).")
         if kind == "several":
             self._require_each(place, value)

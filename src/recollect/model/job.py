@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
+from recollect.model.record import Public, Record
+
 JobStatus = Literal["pending", "running", "succeeded", "failed", "cancelled"]
 
 #: Every status, in the order in which a job comes to them.
@@ -17,7 +19,7 @@ ENDED: frozenset[JobStatus] = frozenset({"succeeded", "failed", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobStage:
+class JobStage(Record):
     """A part of a job.
 
     Attributes:
@@ -26,13 +28,13 @@ class JobStage:
         total: Of how much; None: not known.
     """
 
-    name: str
-    done: int = 0
-    total: int | None = None
+    name: Public[str]
+    done: Public[int] = 0
+    total: Public[int | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Record):
     """A job as it was when it was read.
 
     Attributes:
@@ -58,25 +60,25 @@ class Job:
         finished_at: When it ended.
     """
 
-    job_id: int
-    kind: str
-    status: JobStatus
-    stages: tuple[JobStage, ...] = ()
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    attempts: int = 0
-    max_attempts: int = 3
-    priority: int = 0
-    collection: str | None = None
-    source: str | None = None
-    document: str | None = None
-    asked_by: str | None = None
-    error: str | None = None
-    result: Mapping[str, Any] | None = None
-    cancel_requested: bool = False
-    created_at: datetime
-    due_at: datetime | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
+    job_id: Public[int]
+    kind: Public[str]
+    status: Public[JobStatus]
+    stages: Public[tuple[JobStage, ...]] = ()
+    arguments: Public[Mapping[str, Any]] = field(default_factory=dict)
+    attempts: Public[int] = 0
+    max_attempts: Public[int] = 3
+    priority: Public[int] = 0
+    collection: Public[str | None] = None
+    source: Public[str | None] = None
+    document: Public[str | None] = None
+    asked_by: Public[str | None] = None
+    error: Public[str | None] = None
+    result: Public[Mapping[str, Any] | None] = None
+    cancel_requested: Public[bool] = False
+    created_at: Public[datetime]
+    due_at: Public[datetime | None] = None
+    started_at: Public[datetime | None] = None
+    finished_at: Public[datetime | None] = None
 
     @property
     def ended(self) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, assert_type
 
 from recollect.errors import UsageError
+from recollect.operations.awaited import AsyncJobOperations
+from recollect.operations.declaring import bind, made
 from recollect.pipeline.audit import Audit
 from recollect.pipeline.collections import Collections
 from recollect.pipeline.contents import Contents
@@ -51,6 +54,9 @@ class _AsyncGroup:
     def __init__(self, inner: Any, threads: Threads) -> None:  # noqa: ANN401 - each class names its own
         self._inner = inner
         self._threads = threads
+
+    def __init_subclass__(cls) -> None:
+        bind(cls, lambda declared: threaded(attrgetter(declared.name)))
 
 
 class AsyncAudit(_AsyncGroup):
@@ -176,7 +182,7 @@ class AsyncGrants(_AsyncGroup):
     set_collection = threaded(Grants.set_collection)
 
 
-class AsyncJobs(_AsyncGroup):
+class AsyncJobs(_AsyncGroup, AsyncJobOperations):
     """`Jobs`, awaited."""
 
     contextualise = threaded(Jobs.contextualise)
@@ -185,12 +191,8 @@ class AsyncJobs(_AsyncGroup):
     upload = threaded(Jobs.upload)
     refresh = threaded(Jobs.refresh)
     rollback = threaded(Jobs.rollback)
-    get = threaded(Jobs.get)
     wait = threaded(Jobs.wait)
     events = streamed(Jobs.events)
-    cancel = threaded(Jobs.cancel)
-    retry = threaded(Jobs.retry)
-    list = threaded(Jobs.list)
 
 
 class AsyncKeys(_AsyncGroup):
@@ -388,7 +390,7 @@ class AsyncView:
     @property
     def jobs(self) -> AsyncJobs:
         """Work in the background: looked at, waited for, stopped and tried again."""
-        return AsyncJobs(self._inner.jobs, self._threads)
+        return made(AsyncJobs, self._inner.jobs, self._threads)
 
     @property
     def keys(self) -> AsyncKeys:

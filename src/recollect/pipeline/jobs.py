@@ -7,11 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from recollect.errors import UsageError
 from recollect.jobs.tasks import task_of
 from recollect.model.arguments import checked
-from recollect.model.job import JOB_STATUSES, Asker, Job, JobCallback, JobStage, JobStatus, NewJob
+from recollect.model.job import Asker, Job, JobCallback, JobStage, JobStatus, NewJob
 from recollect.model.original import Original
+from recollect.model.page import Page, number_at
+from recollect.operations.declaring import implements
+from recollect.operations.jobs import JobOperations
 from recollect.pipeline.door import admit_job, make_door
 from recollect.pipeline.source_records import require_refreshable, source_record
 from recollect.pipeline.standpoint import Group
@@ -82,8 +87,9 @@ def asker_of(at: Standpoint) -> Asker:
     )
 
 
+@implements(JobOperations)
 @checked
-class Jobs(Group):
+class Jobs(Group, JobOperations):
     """Work in the background; see `recollect.View`. A principal sees, stops and retries the jobs it has asked for.
 
     Where no worker runs (``recollect worker``), a job is run by whoever waits for it.
@@ -294,13 +300,9 @@ class Jobs(Group):
         arguments = {"source": record.name, **{name: True for name, wanted in given.items() if wanted}}
         return enqueue(self._at, NewJob(kind="refresh_source", arguments=arguments, source=record.name))
 
+    @override
     def get(self, job_id: int) -> Job:
-        """A job as it is now.
-
-        Raises:
-            NotFoundError: There is none of that number, or somebody else asked for it.
-        """
-        return self._at.store.jobs.get(self._at.present(), _number(job_id))
+        return self._at.store.jobs.get(self._at.present(), job_id)
 
     def wait(self, job_id: int, *, timeout_seconds: float | None = None, on_progress: JobCallback | None = None) -> Job:
         """Wait until a job has ended; where nobody runs it, it is run here.
@@ -334,69 +336,38 @@ class Jobs(Group):
         """
         from recollect.pipeline.job_waiting import followed
 
-        yield from followed(self._at, _number(job_id), timeout_seconds=timeout_seconds)
+        yield from followed(self._at, job_id, timeout_seconds=timeout_seconds)
 
+    @override
     def cancel(self, job_id: int) -> Job:
-        """Cancel a job. One that waits does not run; one that runs ends at its next document, and keeps what it stored.
-
-        One that has ended is left as it is.
-
-        Raises:
-            NotFoundError: There is none of that number, or somebody else asked for it.
-        """
         at, scope = self._at, self._at.present()
         who = "its owner" if at.principal is None else at.principal.user_id or "whoever asked"
-        at.store.jobs.cancel(scope, _number(job_id), reason=f"It was cancelled by {who}.")
+        at.store.jobs.cancel(scope, job_id, reason=f"It was cancelled by {who}.")
         return at.store.jobs.get(scope, job_id)
 
+    @override
     def retry(self, job_id: int) -> Job:
-        """Try a job again that has failed or was cancelled, with as many attempts as at first.
-
-        Raises:
-            NotFoundError: There is none of that number, or somebody else asked for it.
-            ConflictError: It has succeeded, or has not ended.
-        """
         at, scope = self._at, self._at.present()
-        at.store.jobs.retry(scope, _number(job_id))
+        at.store.jobs.retry(scope, job_id)
         return at.store.jobs.get(scope, job_id)
 
+    @override
     def list(
         self,
         *,
         status: JobStatus | None = None,
         kind: str | None = None,
         source: str | None = None,
-        before: int | None = None,
+        cursor: str | None = None,
         limit: int = 100,
-    ) -> list[Job]:
-        """Jobs of the tenant, or of the collection that the view was given, newest first.
-
-        Args:
-            status: Only in this one.
-            kind: Only of this kind, for instance ``ingest_url``.
-            source: Only those that change documents of this source.
-            before: Only jobs older than the one of this number: the next page.
-            limit: Jobs at most, 1 to 10,000.
-
-        Raises:
-            UsageError: There is no such status, or ``limit`` is out of range.
-        """
-        if status is not None and status not in JOB_STATUSES:
-            raise UsageError(f"status must be one of {', '.join(JOB_STATUSES)}, not {status!r}.")
-        if not 1 <= limit <= _MOST:
-            raise UsageError(f"limit must lie between 1 and {_MOST:,}, not {limit}.")
-        return self._at.store.jobs.page(
+    ) -> Page[Job]:
+        found = self._at.store.jobs.page(
             self._at.present(),
             statuses=None if status is None else [status],
             kind=kind,
             collection=self._at.named,
             source=source,
-            before=None if before is None else _number(before),
-            limit=limit,
+            before=number_at(cursor),
+            limit=limit + 1,
         )
-
-
-def _number(job_id: int) -> int:
-    if not 0 < job_id < 2**63:
-        raise UsageError(f"The number of a job is 1 or more, not {job_id}.")
-    return job_id
+        return Page.of(found, limit, lambda job: job.job_id)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 from fastapi import Depends, Query, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 
+from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.pipeline.asynchronous import AsyncView
 from recollect.server import named_paths
 from recollect.server.admission import admit
 from recollect.server.caller import Caller
 from recollect.server.requests import caller_of
-from recollect.server.schemas.base import Name
 from recollect.server.service import Service
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ TOLD: dict[str, Mapping[str, str]] = {
     "POST /v1/collections/{name}/files": {"job_id": "$response.body#/jobs/0/job_id"},
     "POST /v1/collections/{name}/urls": {"job_id": "$response.body#/job_id"},
     "POST /v1/search": {"document_id": "$response.body#/results/0/document_id"},
-    "GET /v1/jobs": {"job_id": "$response.body#/jobs/0/job_id"},
+    "GET /v1/jobs": {"job_id": "$response.body#/items/0/job_id"},
     "POST /v1/sessions": {"session": "$response.body#/session"},
     "POST /v1/sessions/{session}/turns": {"session": "$response.body#/session"},
     "POST /v1/chat": {"session": "$request.body#/session"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,13 +9,11 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Query
 
-from recollect.errors import UsageError
-from recollect.replies.cursors import position_of
-from recollect.server.schemas.base import Text
+from recollect.model.arguments import UNSTORABLE
+from recollect.model.page import position_of, unknown_cursor
+from recollect.operations.values import Text
 
 T = TypeVar("T")
-
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 _MOST = 1_000
 _HIGHEST = 2**63 - 1
@@ -48,7 +45,7 @@ class Page:
         position = self._position()
         if position is None or (isinstance(position, int) and 0 <= position <= _HIGHEST):
             return position
-        raise _unknown()
+        raise unknown_cursor()
 
     def name(self) -> str | None:
         """Where it begins, in a list by name; None: at the first entry.
@@ -59,7 +56,7 @@ class Page:
         position = self._position()
         if position is None or isinstance(position, str):
             return position
-        raise _unknown()
+        raise unknown_cursor()
 
     def offset(self) -> int:
         """How many entries come before it, where its cursor counts: a client may pass over some by their number."""
@@ -87,13 +84,13 @@ class Page:
             return None
         found = self._decoded()
         if not isinstance(found, list) or len(found) != count:
-            raise _unknown()
+            raise unknown_cursor()
         return found
 
     def _position(self) -> int | str | None:
         position = self._decoded()
         if isinstance(position, bool) or not isinstance(position, int | str | None):
-            raise _unknown()
+            raise unknown_cursor()
         return position
 
     def _decoded(self) -> object:
@@ -101,7 +98,7 @@ class Page:
             return None
         found = position_of(self.cursor)
         if found is None:
-            raise _unknown()
+            raise unknown_cursor()
         return found
 
 
@@ -128,7 +125,7 @@ def numbered_moment(given: object) -> tuple[datetime, int]:
     match given:
         case [str(moment), int(number)] if not isinstance(number, bool) and 0 <= number <= _HIGHEST:
             return _moment(moment), number
-    raise _unknown()
+    raise unknown_cursor()
 
 
 def named_moment(given: object) -> tuple[datetime | None, str, str | None]:
@@ -139,25 +136,21 @@ def named_moment(given: object) -> tuple[datetime | None, str, str | None]:
     """
     match given:
         case [str() | None as moment, str(name), str() | None as owner]:
-            if not _UNSTORABLE.search(f"{name}{owner}"):
+            if not UNSTORABLE.search(f"{name}{owner}"):
                 return None if moment is None else _moment(moment), name, owner
-    raise _unknown()
+    raise unknown_cursor()
 
 
 def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise _unknown() from None
+        raise unknown_cursor() from None
     if moment.tzinfo is None:
-        raise _unknown()
+        raise unknown_cursor()
     return moment
 
 
 def shown(found: Sequence[T], asked: Page) -> tuple[Sequence[T], bool]:
     """What is shown of what was looked up, and whether another page follows."""
     return found[: asked.limit], len(found) > asked.limit
-
-
-def _unknown() -> UsageError:
-    return UsageError("The cursor is none that an earlier page of this list gave: leave it out to begin anew.")

@@ -147,6 +147,11 @@ _TITLES = {
 }
 
 
+def status_of(error: type[Exception]) -> int:
+    """The status that an error is told with."""
+    return next(row.status for row in _ROWS if issubclass(error, row.error))
+
+
 def title_of(status: int) -> str:
     """The kind of problem that a status tells where nothing says more."""
     return _TITLES.get(status, "The request cannot be done")

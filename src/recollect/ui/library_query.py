@@ -15,10 +15,10 @@ from recollect.errors import UsageError
 from recollect.model.document_record import DocumentStatus
 from recollect.model.filter import parse_filter
 from recollect.model.listing import LISTING_SORTS, ListingPlace, ListingQuery, ListingSort
+from recollect.model.page import cursor_at, position_of
 from recollect.model.principal import read_token
 from recollect.model.source import SourceType
 from recollect.model.time import read_time
-from recollect.replies.cursors import cursor_at, position_of
 
 STATUSES: tuple[str, ...] = get_args(DocumentStatus)
 ORIGINS: tuple[str, ...] = get_args(SourceType)

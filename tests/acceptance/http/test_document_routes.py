@@ -318,7 +318,7 @@ def test_whoever_may_not_read_finds_nothing_and_whoever_may_not_write_changes_no
         assert sender.post("/v1/collections/default/documents", json={"content": "x"}).status_code == 403
         url = {"url": "https://example.com/"}
         assert sender.post("/v1/collections/default/urls", json=url).status_code == 403
-    assert client.get("/v1/jobs").json()["jobs"] == []
+    assert client.get("/v1/jobs").json()["items"] == []
     assert reader.get(f"/v1/documents/{secret}").status_code == 200
     assert ada.get("/v1/collections/hr/documents").status_code == 404
 
@@ -349,7 +349,7 @@ def test_a_page_is_asked_for_with_the_options_of_the_command(client):
     ]:
         refused = client.post("/v1/collections/default/urls", json=bad)
         assert refused.status_code == status, (bad, refused.text)
-    assert len(client.get("/v1/jobs").json()["jobs"]) == 2
+    assert len(client.get("/v1/jobs").json()["items"]) == 2
 
 
 def test_a_collection_is_described(rag, client, reader):

@@ -71,16 +71,16 @@ def test_jobs_are_listed_page_by_page_and_filtered(rag, client):
     while True:
         query = {"limit": 2, **({"cursor": cursor} if cursor else {})}
         page = client.get("/v1/jobs", params=query).json()
-        found += [job["document"] for job in page["jobs"]]
+        found += [job["document"] for job in page["items"]]
         cursor = page["next_cursor"]
         if cursor is None:
             break
     assert found == urls[::-1]
-    assert client.get("/v1/jobs", params={"status": "failed"}).json()["jobs"] == []
-    assert len(client.get("/v1/jobs", params={"kind": "ingest_url", "status": "pending"}).json()["jobs"]) == 5
-    assert client.get("/v1/jobs", params={"source": "elsewhere.com"}).json()["jobs"] == []
-    assert len(client.get("/v1/jobs", params={"collection": "default"}).json()["jobs"]) == 5
-    assert client.get("/v1/jobs", params={"collection": "hr"}).json()["jobs"] == []
+    assert client.get("/v1/jobs", params={"status": "failed"}).json()["items"] == []
+    assert len(client.get("/v1/jobs", params={"kind": "ingest_url", "status": "pending"}).json()["items"]) == 5
+    assert client.get("/v1/jobs", params={"source": "elsewhere.com"}).json()["items"] == []
+    assert len(client.get("/v1/jobs", params={"collection": "default"}).json()["items"]) == 5
+    assert client.get("/v1/jobs", params={"collection": "hr"}).json()["items"] == []
     assert client.get("/v1/jobs", params={"status": "lost"}).status_code == 422
 
 
@@ -133,7 +133,7 @@ def test_jobs_are_of_whoever_asked_for_them(rag, client, connect, asked):
     other = connect(rag.view(tenant="other").keys.create("other", scopes=["read", "write", "admin"]).secret)
     ada = connect(rag.keys.create("a", scopes=["read", "write"], principal=Principal(user_id="ada")).secret)
     for stranger in (other, ada):
-        assert stranger.get("/v1/jobs").json()["jobs"] == []
+        assert stranger.get("/v1/jobs").json()["items"] == []
         for method, path in [("GET", ""), ("GET", "/events"), ("POST", "/cancel"), ("POST", "/retry")]:
             reply = stranger.request(method, f"/v1/jobs/{asked.job_id}{path}")
             assert reply.status_code == 404, (method, path)

@@ -129,7 +129,7 @@ def test_what_cannot_be_done_is_refused_at_once(rag, operator):
             method, f"/v1/collections/absent/{path}", **({"json": body} if method == "POST" else {})
         )
         assert reply.status_code == 404, (method, path, reply.text)
-    assert rag.jobs.list() == []
+    assert not rag.jobs.list()
     assert [one.name for one in rag.collections.list()] == ["default"], "nothing was made by asking"
 
 
@@ -140,7 +140,7 @@ def test_without_a_model_for_it_nothing_is_situated(dsn, tmp_path):
         client = TestClient(create_app(rag), base_url="http://127.0.0.1:8321", raise_server_exceptions=False)
         for reply in (client.get(CONTEXTS), client.post(CONTEXTS)):
             assert 400 <= reply.status_code < 500 and "contextualise" in reply.json()["detail"]
-        assert rag.jobs.list() == []
+        assert not rag.jobs.list()
 
 
 def test_whoever_may_not_changes_nothing(rag, caller):

@@ -138,7 +138,7 @@ def test_what_is_refused_stores_nothing(rag, client, dsn):
         assert reply.status_code == status, (number, reply.text)
         assert reply.headers["content-type"] == "application/problem+json"
     assert kept(dsn) == (0, 0, 0)
-    assert client.get("/v1/jobs").json()["jobs"] == []
+    assert client.get("/v1/jobs").json()["items"] == []
 
 
 def test_whoever_may_not_write_stores_nothing(rag, client, connect, dsn):
@@ -218,7 +218,7 @@ def test_a_client_that_goes_away_in_the_middle_stores_nothing(client, dsn):
     asyncio.run(client.app(scope, receive, send))
     assert told[0]["status"] == 400
     assert kept(dsn) == (0, 0, 0)
-    assert client.get("/v1/jobs").json()["jobs"] == []
+    assert client.get("/v1/jobs").json()["items"] == []
 
 
 def test_the_same_file_sent_twice_at_once_is_one_document(client, dsn):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 from recollect.errors import ServerError
+from recollect.model.record import adapter_of
 
 if TYPE_CHECKING:
     from recollect.client.place import Place
@@ -189,6 +190,11 @@ class Calls:
     def __init__(self, at: Place) -> None:
         self._at = at
 
+    @property
+    def standpoint(self) -> Place:
+        """Where the client stands."""
+        return self._at
+
     def me(self) -> Call[MeJson]:
         """Who asks: the tenant, the principal and the scopes of the credential, and the server's settings."""
         return Call(method="GET", path="/v1/me", read=self._noted)
@@ -224,6 +230,11 @@ def nothing(_: Any) -> None:  # noqa: ANN401 - whatever a reply says
 def as_it_is(told: Any) -> Any:  # noqa: ANN401 - whatever a reply says
     """What a reply says."""
     return told
+
+
+def reading(kind: type[T]) -> Callable[[Any], T]:
+    """Reads a record, or several, as which a reply is."""
+    return lambda told: cast("T", adapter_of(kind).validate_python(told))
 
 
 def listed(key: str, read: Callable[[Mapping[str, Any]], T]) -> Callable[[Mapping[str, Any]], list[T]]:

@@ -13,7 +13,7 @@ from recollect.client.reading import Json, read
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.ingest.line_files import require_file
 from recollect.model.collection import Collection
-from recollect.replies.cursors import cursor_at
+from recollect.model.page import cursor_at
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback

@@ -18,7 +18,7 @@ from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
-from recollect.replies.cursors import cursor_at
+from recollect.model.page import cursor_at
 
 if TYPE_CHECKING:
     from recollect.context import ContextAssembly, HybridPassage, RetrievalWeights

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, once, segment
+from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, once, reading, segment
 from recollect.client.calls.collections import CollectionCalls
 from recollect.client.options import duration_text, moment_text, search_body
 from recollect.client.place import given
@@ -25,14 +25,14 @@ from recollect.model.history import (
     MovedEvidence,
     VersionDiff,
 )
-from recollect.replies.cursors import cursor_at
+from recollect.model.job import Job
+from recollect.model.page import cursor_at
 
 if TYPE_CHECKING:
     from recollect.client.place import Place
     from recollect.client.uploads import FileToSend
     from recollect.fetching.client import Method
     from recollect.fetching.crawl import CrawlPlan
-    from recollect.model.job import Job
     from recollect.model.time import Duration, Moment
 
 
@@ -330,7 +330,6 @@ class IngestCalls(Calls):
         department: str | None = None,
     ) -> Steps[list[Job]]:
         """Send files, a job each; they are in the store's hands when the reply comes."""
-        from recollect.client.calls.work import read_job
         from recollect.client.uploads import Upload
 
         fields: dict[str, list[str]] = {
@@ -346,7 +345,7 @@ class IngestCalls(Calls):
             yield from self._stored(
                 "files",
                 upload=Upload(files=tuple(files), fields=fields),
-                read=lambda told: [read_job(one) for one in told["jobs"]],
+                read=listed("jobs", reading(Job)),
             )
         )
 
@@ -365,8 +364,6 @@ class IngestCalls(Calls):
         crawl: CrawlPlan | None = None,
     ) -> Steps[Job]:
         """Have a page of the web stored, or the pages of a site: a job."""
-        from recollect.client.calls.work import read_job
-
         said = given(
             url=url,
             method=method,
@@ -378,7 +375,7 @@ class IngestCalls(Calls):
             grant=None if permissions is None else list(permissions),
             force=force,
         )
-        return (yield from self._stored("urls", body={**said, **_crawl(crawl)}, read=read_job))
+        return (yield from self._stored("urls", body={**said, **_crawl(crawl)}, read=reading(Job)))
 
     def _stored(self, what: str, read: Callable[[Any], T], **how: Any) -> Steps[T]:  # noqa: ANN401 - as of `Call`
         """Store something in the view's collection, which the owner of the store makes where it is missing."""

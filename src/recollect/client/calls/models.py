@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from recollect.client.calls.base import Call, Calls, Steps, once, segment
-from recollect.client.calls.work import read_job
+from recollect.client.calls.base import Call, Calls, Steps, once, reading, segment
 from recollect.client.place import given
 from recollect.client.reading import Json, read
 from recollect.errors import UsageError
@@ -85,7 +84,7 @@ class ModelCalls(Calls):
 
 def _asked(calls: Calls, what: str, body: Mapping[str, Any] | None) -> Steps[Job]:
     path = _of((yield from calls._collection()), what)
-    return (yield from once(Call(method="POST", path=path, body=body, read=read_job)))
+    return (yield from once(Call(method="POST", path=path, body=body, read=reading(Job))))
 
 
 def _of(collection: str, what: str) -> str:

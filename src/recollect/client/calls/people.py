@@ -14,12 +14,12 @@ from recollect.model.access import CollectionAccess, DocumentPermissions
 from recollect.model.audit import AuditChain, AuditRecord
 from recollect.model.key import ApiKey, NewApiKey
 from recollect.model.login import Login
+from recollect.model.page import cursor_at
 from recollect.model.principal import Permissions
 from recollect.model.requests import LoggedRequest, RequestTotals
 from recollect.model.shown import Access
 from recollect.model.tenant import PersonalDataPolicy, SharedCollection, Tenant, TenantErasure, TenantQuota
 from recollect.model.time import Duration, Moment
-from recollect.replies.cursors import cursor_at
 
 
 class GrantCalls(Calls):

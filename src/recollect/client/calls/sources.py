@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from recollect.client.calls.base import Call, Calls, Steps, once
+from recollect.client.calls.base import Call, Calls, Steps, once, reading
 from recollect.client.calls.ingesting import waited
 from recollect.client.calls.work import JobCalls
 from recollect.client.options import duration_text
@@ -16,11 +16,11 @@ from recollect.client.problems import error_of_kind
 from recollect.client.reading import Json, read
 from recollect.errors import NotFoundError, SourceError
 from recollect.ingest.report import FileError, IngestProgress, IngestReport
+from recollect.model.job import Job
 from recollect.model.source import SourceRecord
 
 if TYPE_CHECKING:
     from recollect.ingest.report import ProgressCallback
-    from recollect.model.job import Job
     from recollect.model.time import Duration
 
 
@@ -89,11 +89,9 @@ class SourceCalls(Calls):
 
     def ask_for_refresh(self, source: str, *, confirm_removals: bool = False, anew: bool = False) -> Call[Job]:
         """As `refresh`, without waiting: a job."""
-        from recollect.client.calls.work import read_job
-
         self._at.require_present()
         body = given(collection=self._at.named, source=source, confirm_removals=confirm_removals, anew=anew)
-        return Call(method="POST", path="/v1/sources/refresh", body=body, read=read_job)
+        return Call(method="POST", path="/v1/sources/refresh", body=body, read=reading(Job))
 
     def remove(self, source: str, *, documents: Literal["close", "keep", "erase"] = "close") -> Call[int]:
         """Have a source read no longer; returns how many documents were closed, or erased."""

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from recollect.client.calls.base import Call, Calls, EventStream, Pages, Steps, as_it_is
+from recollect.client.calls.base import Call, Calls, EventStream, as_it_is, reading
+from recollect.client.calls.declared import asked
 from recollect.client.reading import Json, read
 from recollect.model.history import CleanupReport
-from recollect.model.job import Job, JobStatus
+from recollect.model.job import Job
 from recollect.model.search_health import RetrieverRecall, SearchHealth
 from recollect.model.status import PipelineStatus
-from recollect.replies.cursors import cursor_at
+from recollect.operations.declaring import operations_of
+from recollect.operations.jobs import JobOperations
 
 if TYPE_CHECKING:
     from recollect.client.calls.base import Event
@@ -21,43 +23,8 @@ if TYPE_CHECKING:
 class JobCalls(Calls):
     """Work in the background; see `recollect.View.jobs`. Workers of the server run it, and nobody who waits here."""
 
-    def get(self, job_id: int) -> Call[Job]:
-        """A job as it is at this moment."""
-        self._at.require_present()
-        return Call(method="GET", path=f"/v1/jobs/{job_id}", read=read_job)
-
-    def cancel(self, job_id: int) -> Call[Job]:
-        """Have it stop: one that waits does not run, one that runs ends at its next document."""
-        self._at.require_present()
-        return Call(method="POST", path=f"/v1/jobs/{job_id}/cancel", read=read_job)
-
-    def retry(self, job_id: int) -> Call[Job]:
-        """Try one again that has failed or was cancelled."""
-        self._at.require_present()
-        return Call(method="POST", path=f"/v1/jobs/{job_id}/retry", read=read_job)
-
-    def list(
-        self,
-        *,
-        status: JobStatus | None = None,
-        kind: str | None = None,
-        source: str | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> Steps[list[Job]]:
-        """Jobs, newest first; those before one."""
-        pages = self.each(status=status, kind=kind, source=source)
-        cursor = None if before is None else cursor_at(before)
-        return (yield from Pages(call=pages.call, items=pages.items, cursor=cursor).first(limit))
-
-    def each(
-        self, *, status: JobStatus | None = None, kind: str | None = None, source: str | None = None
-    ) -> Pages[Job]:
-        """All of them, page by page as they are read."""
-        self._at.require_present()
-        query = {"status": status, "kind": kind, "source": source, "collection": self._at.named}
-        call: Call[Json] = Call(method="GET", path="/v1/jobs", query=query, read=dict)
-        return Pages(call=call, items=lambda page: [read_job(one) for one in page["jobs"]])
+    get = asked(operations_of(JobOperations)["get"])
+    cancel = asked(operations_of(JobOperations)["cancel"])
 
     def events(self, job_id: int) -> EventStream[Job]:
         """A job as it is, and whenever it has come further, until it has ended.
@@ -87,13 +54,8 @@ class UpkeepCalls(Calls):
         return Call(method="POST", path="/v1/cleanup", read=lambda told: read(CleanupReport, told))
 
 
-def read_job(told: Json) -> Job:
-    """A job."""
-    return read(Job, told)
-
-
 def _job_event(event: Event) -> Sequence[Job]:
-    return [read_job(event.json())] if event.name in {"job", "done"} else []
+    return [reading(Job)(event.json())] if event.name in {"job", "done"} else []
 
 
 def _status(told: Json) -> PipelineStatus:

@@ -19,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from recollect.answer.follow_up import Exchange
 from recollect.llm.base import ChatMessage
 from recollect.model import Answer, RetrievalOptions, SearchReply
+from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.retrieval.validation import require_question
@@ -28,7 +29,7 @@ from recollect.server.openai.citations import without_footnotes
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.helpers import helped, is_helper_prompt
 from recollect.server.openai.model_names import chosen
-from recollect.server.schemas.base import Body, Name
+from recollect.server.schemas.base import Body
 from recollect.server.schemas.retrieval import SearchOptions
 from recollect.server.service import Service
 

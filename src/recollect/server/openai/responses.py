@@ -17,6 +17,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recollect.model import Answer, SearchReply, TokenUsage
+from recollect.operations.values import Name
 from recollect.replies.answers import AnswerJson, answer_json
 from recollect.server.caller import Caller
 from recollect.server.dependencies import Asking
@@ -37,7 +38,7 @@ from recollect.server.openai.errors import RefusedRequestError, error_json, reso
 from recollect.server.openai.file_ids import Made, made_from
 from recollect.server.openai.file_searches import FileSearchTool, read_filters, result_json, vector_store
 from recollect.server.openai.parameters import Ignored, MostTokens, Temperature, require_text, require_unforced
-from recollect.server.schemas.base import Body, Name
+from recollect.server.schemas.base import Body
 from recollect.server.service import Service
 from recollect.server.sse import documented_events, frame_stream
 

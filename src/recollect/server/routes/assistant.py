@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from recollect.errors import NotFoundError
 from recollect.model.bounds import MAX_QUERY_CHARACTERS
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.reloading import known_roots
@@ -23,7 +24,7 @@ from recollect.server.leaving import while_connected
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.model_names import Choice, chosen
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Body, Name, Text
+from recollect.server.schemas.base import Body
 from recollect.server.sse import documented_events, event_stream
 
 if TYPE_CHECKING:

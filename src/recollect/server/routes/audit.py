@@ -7,14 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
+from recollect.model.page import cursor_at
+from recollect.operations.values import Name
 from recollect.replies.accesses import access_json
 from recollect.replies.audit import AuditVerificationJson, audit_record_json, audit_verification_json
-from recollect.replies.cursors import cursor_at
 from recollect.server.dependencies import Administrator
 from recollect.server.downloads import LinesResponse
 from recollect.server.pages import Paging, shown
 from recollect.server.schemas.administration import AccessPage, AuditPage
-from recollect.server.schemas.base import Moment, Name
+from recollect.server.schemas.base import Moment
 
 router = APIRouter(prefix="/audit", tags=["people and rights"])
 

@@ -8,14 +8,14 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from recollect.model.collection import Collection
+from recollect.model.page import cursor_at
+from recollect.operations.values import Name
 from recollect.replies.collections import CollectionJson, collection_json
-from recollect.replies.cursors import cursor_at
 from recollect.server.dependencies import Administrator, Asking, Reader
 from recollect.server.downloads import LinesResponse
 from recollect.server.etags import IfMatch, require_match, tagged
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name
 from recollect.server.schemas.collections import CollectionBody, CollectionChanges, CollectionPage
 
 router = APIRouter(prefix="/collections", tags=["collections"])

@@ -7,6 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
+from recollect.model.page import cursor_at
+from recollect.operations.values import Number
 from recollect.pipeline.contents import MAX_CHARACTERS
 from recollect.replies.contents import (
     DocumentOutlineJson,
@@ -15,7 +17,6 @@ from recollect.replies.contents import (
     document_outline_json,
     document_part_json,
 )
-from recollect.replies.cursors import cursor_at
 from recollect.replies.documents import DuplicatesJson, duplicates_json
 from recollect.replies.history import DocumentHistoryJson, VersionDiffJson, document_history_json, version_diff_json
 from recollect.server.dependencies import Asking, DocumentReader
@@ -23,7 +24,6 @@ from recollect.server.etags import IfNoneMatch
 from recollect.server.originals import original_reply
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Number
 from recollect.server.schemas.documents import ChunkPage
 
 router = APIRouter(prefix="/documents/{document_id}", tags=["documents"], responses=documented(404))

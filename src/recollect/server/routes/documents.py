@@ -7,18 +7,18 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from recollect.model.job import Job
+from recollect.model.page import cursor_at
+from recollect.operations.values import Name, Number, Text
 from recollect.pipeline import View
-from recollect.replies.cursors import cursor_at
 from recollect.replies.documents import DocumentIdJson, DocumentJson, document_json, duplicate_groups_json
 from recollect.replies.erasure import ErasureReceiptJson, erasure_receipt_json
 from recollect.replies.history import LifetimeJson, RestoredVersionJson, lifetime_json, restored_version_json
 from recollect.replies.ingest import IngestResultJson, ingest_result_json
-from recollect.replies.jobs import JobJson, job_json
 from recollect.server.dependencies import DocumentReader, DocumentWriter, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name, Number, Text
 from recollect.server.schemas.documents import (
     DescriptionBody,
     DocumentBody,
@@ -83,7 +83,7 @@ def add(name: Name, body: DocumentBody, caller: Writer, response: Response) -> I
 @router.post(
     "/collections/{name:named}/urls", status_code=202, summary="Store a page of the web", responses=documented(502)
 )
-def add_url(name: Name, body: UrlBody, caller: Writer, response: Response) -> JobJson:
+def add_url(name: Name, body: UrlBody, caller: Writer, response: Response) -> Job:
     """As `recollect ingest URL --background`: a worker fetches it; the job says what became of it."""
     job = there(caller, name).ingest_url(
         body.url,
@@ -99,7 +99,7 @@ def add_url(name: Name, body: UrlBody, caller: Writer, response: Response) -> Jo
         wait=False,
     )
     response.headers["Location"] = f"/v1/jobs/{job.job_id}"
-    return job_json(job)
+    return job
 
 
 @router.get("/documents", summary="Find a document by its source")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.replies.feedback import (
     ForgottenFeedbackJson,
@@ -15,7 +16,6 @@ from recollect.replies.feedback import (
 )
 from recollect.server.dependencies import Reader, Writer
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name
 from recollect.server.schemas.feedback import FeedbackBody
 
 router = APIRouter(prefix="/feedback", tags=["conversations"], responses=documented(404))

@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from recollect.model.access import CollectionAccess
+from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.replies.grants import (
     ChangedGrantsJson,
@@ -23,7 +24,6 @@ from recollect.server.dependencies import EITHER_SCOPE, Granter
 from recollect.server.etags import IfMatch, require_match, tagged
 from recollect.server.problems import documented
 from recollect.server.schemas.administration import CollectionRights, GrantChange
-from recollect.server.schemas.base import Name
 
 router = APIRouter(prefix="/grants", tags=["people and rights"], responses=documented(404))
 

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from recollect.ingest.records import records_of
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.ingesting import store_records
 from recollect.replies.ingest import IngestReportJson, ingest_report_json
@@ -20,7 +21,6 @@ from recollect.server.dependencies import Writer
 from recollect.server.forms import LINES
 from recollect.server.problems import documented
 from recollect.server.routes.documents import there
-from recollect.server.schemas.base import Name, Text
 
 router = APIRouter(tags=["documents"])
 

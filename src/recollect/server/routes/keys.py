@@ -9,8 +9,9 @@ from fastapi import APIRouter, Response
 from recollect.errors import UsageError
 from recollect.model import Principal
 from recollect.model.key import ACCESS_SCOPES
+from recollect.model.page import cursor_at
+from recollect.operations.values import Name
 from recollect.replies._shape import iso
-from recollect.replies.cursors import cursor_at
 from recollect.replies.keys import (
     KeyReply,
     NewKeyReply,
@@ -24,7 +25,6 @@ from recollect.server.caller import BrowserLogin
 from recollect.server.dependencies import Administrator, AdministratorCaller, Asking, Somebody
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name
 from recollect.server.schemas.keys import KeyBody, KeyPage, KeyRotationBody
 
 router = APIRouter(tags=["people and rights"])

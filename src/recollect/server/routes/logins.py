@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from recollect.replies.cursors import cursor_at
+from recollect.model.page import cursor_at
+from recollect.operations.values import Name
 from recollect.replies.logins import LoginReply, LoginsEndedReply, login_json, login_reply
 from recollect.server.dependencies import Administrator, Asking
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name
 from recollect.server.schemas.logins import LoginPageJson
 
 router = APIRouter(tags=["people and rights"])

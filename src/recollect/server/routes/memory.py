@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
+from recollect.model.page import cursor_at
+from recollect.operations.values import Name
 from recollect.pipeline import View
-from recollect.replies.cursors import cursor_at
 from recollect.replies.facts import (
     ConsolidationReportJson,
     FactHistoryJson,
@@ -22,7 +23,7 @@ from recollect.replies.memory import RecallJson, recall_json
 from recollect.server.dependencies import Asking, Reader, Writer
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Moment, Name
+from recollect.server.schemas.base import Moment
 from recollect.server.schemas.conversations import ConsolidationBody, FactPage, FactSearchBody, RecallBody
 
 router = APIRouter(tags=["conversations"])

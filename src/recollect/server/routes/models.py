@@ -5,13 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from recollect.errors import ConfigurationError, UsageError
+from recollect.model.job import Job
+from recollect.operations.values import Name
 from recollect.pipeline import View
-from recollect.replies.jobs import JobJson, job_json
 from recollect.replies.situating import ContextEstimateJson, context_estimate_json
 from recollect.replies.spaces import DroppedSpacesJson, SpacesJson, dropped_spaces_json, spaces_json
 from recollect.server.dependencies import Administrator, Operator
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name
 from recollect.server.schemas.models import ReembedBody, RollbackBody
 
 router = APIRouter(prefix="/collections/{name:named}", tags=["collections"], responses=documented(404))
@@ -24,7 +24,7 @@ def spaces(name: Name, caller: Administrator) -> SpacesJson:
 
 
 @router.post("/spaces", status_code=202, summary="Change the embedding model", responses=documented(409))
-def reembed(name: Name, body: ReembedBody, caller: Operator, response: Response) -> JobJson:
+def reembed(name: Name, body: ReembedBody, caller: Operator, response: Response) -> Job:
     """As `recollect reembed --model --background`: a worker embeds everything anew, compares, and changes to it.
 
     Searches and ingests go on meanwhile. Which models the server loads and pays for is for whoever runs it to say.
@@ -42,13 +42,13 @@ def reembed(name: Name, body: ReembedBody, caller: Operator, response: Response)
     except ConfigurationError as exc:
         # Not of how the server is set up, as elsewhere, but of what was asked for: a provider that it has not.
         raise UsageError(str(exc)) from exc
-    return _asked(response, job_json(job))
+    return _asked(response, job)
 
 
 @router.post("/spaces/rollback", status_code=202, summary="Go back to the model before", responses=documented(409))
-def rollback(name: Name, body: RollbackBody, caller: Administrator, response: Response) -> JobJson:
+def rollback(name: Name, body: RollbackBody, caller: Administrator, response: Response) -> Job:
     """As `recollect reembed --rollback`, as a job: what came since is embedded with it, and it is used again."""
-    return _asked(response, job_json(_of(caller, name).jobs.rollback(rest=body.pause)))
+    return _asked(response, _of(caller, name).jobs.rollback(rest=body.pause))
 
 
 @router.delete("/spaces", summary="Remove what is kept of other models", responses=documented(409))
@@ -64,15 +64,15 @@ def estimate(name: Name, caller: Administrator) -> ContextEstimateJson:
 
 
 @router.post("/contexts", status_code=202, summary="Situate the chunks in their documents")
-def contextualise(name: Name, caller: Administrator, response: Response) -> JobJson:
+def contextualise(name: Name, caller: Administrator, response: Response) -> Job:
     """As `recollect contextualise --background`: a worker asks the configured model about what it was not asked yet."""
-    return _asked(response, job_json(_of(caller, name).jobs.contextualise()))
+    return _asked(response, _of(caller, name).jobs.contextualise())
 
 
 def _of(caller: View, name: str) -> View:
     return caller.view(collections=name)
 
 
-def _asked(response: Response, job: JobJson) -> JobJson:
-    response.headers["Location"] = f"/v1/jobs/{job['job_id']}"
+def _asked(response: Response, job: Job) -> Job:
+    response.headers["Location"] = f"/v1/jobs/{job.job_id}"
     return job

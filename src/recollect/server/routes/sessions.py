@@ -16,8 +16,9 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession
 from recollect.model.memory import SessionRecord
+from recollect.model.page import cursor_at
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
-from recollect.replies.cursors import cursor_at
 from recollect.replies.memory import RememberedJson, remembered_json, turn_json
 from recollect.replies.sessions import (
     DeletedSessionJson,
@@ -36,7 +37,6 @@ from recollect.replies.sessions import (
 from recollect.server.dependencies import Reader, Writer
 from recollect.server.pages import Page, Paging, named_moment, numbered_moment, shown
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name, Text
 from recollect.server.schemas.conversations import (
     ForgetBody,
     RememberBody,

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
-from recollect.replies.jobs import JobJson, job_json
+from recollect.model.job import Job
+from recollect.operations.values import Name, Text
 from recollect.replies.sources import (
     RemovedSourceJson,
     SourceJson,
@@ -18,7 +19,6 @@ from recollect.replies.sources import (
 from recollect.server.dependencies import Administrator, AdministratorCaller, Asking
 from recollect.server.machine import require_machine
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Name, Text
 from recollect.server.schemas.sources import RefreshBody, SourceBody
 
 router = APIRouter(prefix="/sources", tags=["operation"], responses=documented(404))
@@ -56,11 +56,11 @@ def add(body: SourceBody, caller: AdministratorCaller, service: Asking) -> Sourc
 
 
 @router.post("/refresh", status_code=202, summary="Read a source anew")
-def refresh(body: RefreshBody, caller: Administrator, response: Response) -> JobJson:
+def refresh(body: RefreshBody, caller: Administrator, response: Response) -> Job:
     """As `recollect sources refresh SOURCE --background`: a worker reads it; the job says what became of it."""
     job = body.of(caller).jobs.refresh(body.source, confirm_removals=body.confirm_removals, anew=body.anew)
     response.headers["Location"] = f"/v1/jobs/{job.job_id}"
-    return job_json(job)
+    return job
 
 
 @router.delete("", summary="Have a source read no longer")

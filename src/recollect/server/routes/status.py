@@ -6,14 +6,15 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from recollect.replies.cursors import cursor_at
+from recollect.model.page import cursor_at
+from recollect.operations.values import Name
 from recollect.replies.requests import RequestStatsJson, logged_request_json, request_stats_json
 from recollect.replies.status import CleanupJson, StatusJson, cleanup_json, status_json
 from recollect.server.dependencies import Administrator, Operator, Reader
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.administration import RequestPage
-from recollect.server.schemas.base import Moment, Name
+from recollect.server.schemas.base import Moment
 
 router = APIRouter(tags=["operation"])
 

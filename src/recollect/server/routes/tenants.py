@@ -7,9 +7,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from recollect.model.page import cursor_at
 from recollect.model.tenant import Tenant, TenantQuota
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
-from recollect.replies.cursors import cursor_at
 from recollect.replies.tenants import (
     SharingJson,
     TenantDetailsJson,
@@ -25,7 +26,6 @@ from recollect.server.etags import IfMatch, require_match, tagged
 from recollect.server.pages import Paging, shown
 from recollect.server.problems import documented
 from recollect.server.schemas.administration import ShareBody, TenantBody, TenantChanges, TenantPage
-from recollect.server.schemas.base import Name, Text
 
 router = APIRouter(prefix="/tenants", tags=["people and rights"])
 

@@ -8,13 +8,12 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from recollect.model.original import Original
+from recollect.operations.values import Name
 from recollect.pipeline import View
-from recollect.replies.jobs import job_json
 from recollect.server.dependencies import Writer
 from recollect.server.forms import Form, form_of, received_form
 from recollect.server.problems import documented
 from recollect.server.routes.documents import there
-from recollect.server.schemas.base import Name
 from recollect.server.schemas.documents import UploadedJobs, UploadFields
 
 router = APIRouter(tags=["documents"])
@@ -84,7 +83,7 @@ def _ask(view: View, form: Form, fields: UploadFields) -> UploadedJobs:
         force=fields.force,
         folders=fields.folders,
     )
-    return {"jobs": [job_json(job) for job in jobs]}
+    return {"jobs": list(jobs)}
 
 
 def _fields(form: Form) -> UploadFields:

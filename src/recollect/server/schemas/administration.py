@@ -10,12 +10,13 @@ from typing_extensions import TypedDict
 
 from recollect.errors import UsageError
 from recollect.model.tenant import PersonalDataPolicy, TenantQuota
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.replies.accesses import AccessJson
 from recollect.replies.audit import AuditRecordJson
 from recollect.replies.requests import LoggedRequestJson
 from recollect.replies.tenants import TenantJson
-from recollect.server.schemas.base import Asker, Body, Name, Text, acting_as
+from recollect.server.schemas.base import Asker, Body, acting_as
 
 _Limit = Annotated[int, Field(ge=0, le=2**62)]
 _MAX_DOCUMENTS = 10_000

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
-from fastapi import Path
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    JsonValue,
     WithJsonSchema,
     model_validator,
 )
@@ -20,33 +17,14 @@ from pydantic_core import CoreSchema
 
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import Principal
+from recollect.operations.values import Name, storable
 from recollect.pipeline import View
-
-# Found without a step of the interpreter for each character: the lengths of texts are compared afterwards.
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
-
-
-def _storable(text: str) -> str:
-    if _NO_TEXT.search(text):
-        raise ValueError("it holds a character that no text has (NUL or a lone surrogate)")
-    return text
-
-
-# Said of texts in the document, where a program reads it that makes requests from it. A class of characters that is
-# repeated would say the same, and programs that join it with the length compile a hundred thousand repetitions.
-_WITHOUT_NUL: dict[str, JsonValue] = {"pattern": r"^(?![\s\S]*\u0000)"}
-
-#: Text as it can be stored and searched.
-Text = Annotated[str, Field(json_schema_extra=_WITHOUT_NUL), AfterValidator(_storable)]
-
-#: A name, for instance of a collection.
-Name = Annotated[str, Field(min_length=1, max_length=500, json_schema_extra=_WITHOUT_NUL), AfterValidator(_storable)]
 
 #: A time: ISO 8601 (without a zone: UTC), now, or how long ago, as 7d.
 Moment = Annotated[
     str,
     Field(max_length=100),
-    AfterValidator(_storable),
+    AfterValidator(storable),
     WithJsonSchema(
         {
             "anyOf": [
@@ -58,10 +36,6 @@ Moment = Annotated[
         }
     ),
 ]
-
-#: The number of a document, of a job and so on.
-Number = Annotated[int, Path(ge=1, le=2**63 - 1)]
-
 
 # More fields than any body has. Each unknown one would be an error of its own.
 _MOST_FIELDS = 1_000

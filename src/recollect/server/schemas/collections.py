@@ -8,8 +8,9 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from recollect.model.collection import MOST_DIMENSIONS
+from recollect.operations.values import Name, Text
 from recollect.replies.collections import CollectionJson
-from recollect.server.schemas.base import Body, Name, Text
+from recollect.server.schemas.base import Body
 
 
 class CollectionChanges(Body):

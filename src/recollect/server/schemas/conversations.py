@@ -10,11 +10,12 @@ from typing_extensions import TypedDict
 from recollect.model.bounds import MAX_QUERY_CHARACTERS, MAX_TOP_K
 from recollect.model.memory import RecallOptions, Turn
 from recollect.model.time import read_time
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.replies.facts import FactJson
 from recollect.replies.memory import TurnJson
 from recollect.replies.sessions import DocumentSessionJson, SessionJson
-from recollect.server.schemas.base import Body, Moment, Name, Text
+from recollect.server.schemas.base import Body, Moment
 
 _MAX_CHARACTERS = 100_000
 _MAX_TURNS = 1_000

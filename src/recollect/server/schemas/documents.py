@@ -11,11 +11,12 @@ from recollect.errors import FetchError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.fetching.urls import parse_url
 from recollect.model import Document
+from recollect.model.job import Job
 from recollect.model.time import read_time
+from recollect.operations.values import Name, Text
 from recollect.replies.contents import ChunkJson
 from recollect.replies.documents import DocumentJson, SameDocumentJson
-from recollect.replies.jobs import JobJson
-from recollect.server.schemas.base import Body, Name, Text
+from recollect.server.schemas.base import Body
 
 # A text that is sent as JSON; the limit of the body comes first. Longer ones are files.
 _MAX_CHARACTERS = 100_000_000
@@ -146,7 +147,7 @@ class UploadFields(Body):
 class UploadedJobs(TypedDict):
     """The jobs of files that were sent, one a file, in their order."""
 
-    jobs: list[JobJson]
+    jobs: list[Job]
 
 
 class ErasureBody(Body):
@@ -194,11 +195,4 @@ class ChunkPage(TypedDict):
 
     document_id: int
     chunks: list[ChunkJson]
-    next_cursor: str | None
-
-
-class JobPage(TypedDict):
-    """Jobs, newest first."""
-
-    jobs: list[JobJson]
     next_cursor: str | None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from recollect.server.schemas.base import Body, Name
+from recollect.operations.values import Name
+from recollect.server.schemas.base import Body
 
 
 class FeedbackBody(Body):

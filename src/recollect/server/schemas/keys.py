@@ -5,9 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from recollect.model.key import AccessScope
+from recollect.operations.values import Name, Text
 from recollect.replies._shape import Shape
 from recollect.replies.keys import KeyJson
-from recollect.server.schemas.base import Asker, Body, Name, Text
+from recollect.server.schemas.base import Asker, Body
 
 
 class WidgetBody(Body):

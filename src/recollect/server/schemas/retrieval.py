@@ -18,8 +18,9 @@ from recollect.model.bounds import (
     MAX_TOP_K,
 )
 from recollect.model.time_limits import time_limits
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
-from recollect.server.schemas.base import Body, Moment, Name, Text, Viewpoint
+from recollect.server.schemas.base import Body, Moment, Viewpoint
 
 
 class SearchOptions(Viewpoint):

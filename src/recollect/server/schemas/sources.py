@@ -6,8 +6,9 @@ from typing import Any
 
 from pydantic import Field
 
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
-from recollect.server.schemas.base import Body, Name, Text
+from recollect.server.schemas.base import Body
 
 _MAX_CHARACTERS = 10_000
 

@@ -24,11 +24,12 @@ from recollect.model import Answer
 from recollect.model.bounds import MAX_QUERY_CHARACTERS
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord
 from recollect.model.original import Original
+from recollect.model.page import cursor_at
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.remembered_answers import SOURCES
 from recollect.pipeline.session_place import label
-from recollect.replies.cursors import cursor_at
 from recollect.replies.memory import turn_json
 from recollect.replies.sessions import session_json
 from recollect.server.admission import hand_over
@@ -37,7 +38,7 @@ from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
 from recollect.server.openai.model_names import EXTRACTIVE, configured_model, may_be_named, named_models, written_by
 from recollect.server.pages import Page
-from recollect.server.schemas.base import Moment, Name, Text
+from recollect.server.schemas.base import Moment
 from recollect.server.schemas.retrieval import ChatBody
 from recollect.server.sse import wants_events
 from recollect.ui.conversation import (

@@ -15,10 +15,11 @@ from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import Principal
 from recollect.model.original import Original
 from recollect.model.time import read_time
+from recollect.operations.values import Name, Number
 from recollect.pipeline import View
 from recollect.replies.erasure import erasure_receipt_json
 from recollect.server.originals import original_reply
-from recollect.server.schemas.base import Moment, Name, Number
+from recollect.server.schemas.base import Moment
 from recollect.ui.drawn_text import DrawnText, Quote, draw, quote_of
 from recollect.ui.page_route import page_router
 from recollect.ui.visit import LIBRARY, Visit, Visiting

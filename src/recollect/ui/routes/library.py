@@ -17,6 +17,7 @@ from recollect.model import Document, RetrievalOptions
 from recollect.model.collection import Collection
 from recollect.model.job import Job
 from recollect.model.listing import LISTING_SORTS, MOST_COUNTED, Listing, ListingQuery
+from recollect.operations.values import Name, Number, Text
 from recollect.pipeline import View
 from recollect.pipeline.library import (
     ChunkPreview,
@@ -32,7 +33,6 @@ from recollect.pipeline.preparing import ChunkSizes
 from recollect.plugins import Plugins
 from recollect.server.routes.documents import there
 from recollect.server.routes.uploads import receive_files
-from recollect.server.schemas.base import Name, Number, Text
 from recollect.ui.library_query import ORIGINS, PATH, STATUSES, DocumentsAddress
 from recollect.ui.page_route import page_router
 from recollect.ui.visit import LIBRARY, PAGE_HEADERS, Visit, Visiting

@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from recollect.errors import UsageError
 from recollect.model.source import SourceRecord
+from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.refreshing import reader_of, settings_declared_by
 from recollect.server.machine import require_machine
-from recollect.server.schemas.base import Name, Text
 from recollect.sources.declared import read_declared
 from recollect.sources.registry import connector_names
 from recollect.ui.page_route import page_router

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from recollect.errors import UsageError
 from recollect.model import Principal
-from recollect.replies.cursors import cursor_at, position_of
+from recollect.model.page import cursor_at, position_of
 from recollect.ui.visit import ADMINISTRATION, Visit, Visiting
 
 T = TypeVar("T")

@@ -1,0 +1,109 @@
+"""Commands of declared operations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+
+import typer
+
+from recollect.cli._access import ActorOptions
+from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._options import command
+from recollect.model.page import Page, cursor_at
+from recollect.operations.declaring import Operation, operations_of
+
+if TYPE_CHECKING:
+    from recollect.pipeline import View
+
+#: Shows what an operation gave to a person.
+Show = Callable[[CommandContext, Any], None]
+
+_BEFORE = Annotated[str | None, typer.Option(hidden=True, help="As --cursor, by what stands last on the page before.")]
+
+
+def bind(
+    app: typer.Typer,
+    name: str,
+    group: type,
+    of: Callable[[View], Any],
+    show: Mapping[str, Show],
+    *,
+    names: Mapping[str, str] | None = None,
+) -> None:
+    """Make a command of each operation of a group, for a store and for a server.
+
+    Args:
+        app: Where the commands belong.
+        name: Of the app, as it is called.
+        group: Declares the operations.
+        of: What has them as its methods, of a view.
+        show: What shows a person what an operation gave, by the operation's name.
+        names: Of commands that are not called as the operation is.
+    """
+    for operation, declared in operations_of(group).items():
+        called = (names or {}).get(operation, operation)
+        command(app, called, remote=True)(_command(declared, of, show[operation], f"recollect {name} {called}"))
+
+
+def _command(declared: Operation, of: Callable[[View], Any], show: Show, called: str) -> Callable[..., int]:
+    def run(ctx: CommandContext, actor: ActorOptions, **given: Any) -> int:  # noqa: ANN401 - options of any type
+        before = given.pop("before", None)
+        if before is not None:
+            given["cursor"] = cursor_at(int(before) if before.isdecimal() else argument_text(before))
+        said = {name: argument_text(one) if isinstance(one, str) else one for name, one in given.items()}
+        with ctx.view(principal=actor.actor()) as view:
+            found = getattr(of(view), declared.name)(**said)
+        if ctx.json:
+            ctx.emit(found)
+            return 0
+        show(ctx, found)
+        if isinstance(found, Page) and found.next_cursor is not None:
+            ctx.note(f"There are more: {called} --cursor {found.next_cursor}")
+        return 0
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter("ctx", keyword, annotation=CommandContext),
+        inspect.Parameter("actor", keyword, annotation=ActorOptions),
+        *(_parameter(declared, one) for one in declared.parameters.values()),
+    ]
+    if declared.paged:
+        parameters.append(inspect.Parameter("before", keyword, annotation=_BEFORE, default=None))
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__doc__ = f"{declared.summary}.\n\n{declared.description}".strip()
+    return run
+
+
+def _parameter(declared: Operation, one: inspect.Parameter) -> inspect.Parameter:
+    bounds = {name: value for kind, name in (("ge", "min"), ("le", "max")) if (value := _bound(one, kind)) is not None}
+    said = declared.described.get(one.name, "").replace("`", "").replace("null:", "by default")
+    if one.name in declared.in_path:
+        shown: Any = typer.Argument(metavar=one.name.removesuffix("_id").upper(), help=said, **bounds)
+    else:
+        shown = typer.Option(help=said, **bounds)
+    return one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_plain(one.annotation), shown])
+
+
+def _bound(one: inspect.Parameter, kind: str) -> Any:  # noqa: ANN401 - a number
+    found = [
+        getattr(bound, kind)
+        for field in getattr(one.annotation, "__metadata__", ())
+        for bound in getattr(field, "metadata", ())
+        if hasattr(bound, kind)
+    ]
+    # A number that no table can hold is refused with the others: its bound would only lengthen the help.
+    return found[0] if found and found[0] < 2**63 - 1 else None
+
+
+def _plain(hint: Any) -> Any:  # noqa: ANN401 - any annotation
+    """An annotation without what is known of its values."""
+    if get_origin(hint) is Annotated:
+        return _plain(get_args(hint)[0])
+    if get_origin(hint) in {Union, UnionType}:
+        return reduce(or_, map(_plain, get_args(hint)))
+    return hint

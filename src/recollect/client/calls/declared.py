@@ -1,0 +1,31 @@
+"""Requests of declared operations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from recollect.client.calls.base import Call, Calls, segment
+from recollect.operations.declaring import Operation
+
+
+def asked(declared: Operation) -> Callable[..., Call[Any]]:
+    """What makes the request of an operation, of its arguments."""
+    signature = inspect.Signature(list(declared.parameters.values()))
+
+    def make(calls: Calls, *args: Any, **kwargs: Any) -> Call[Any]:  # noqa: ANN401 - those of the operation
+        given = signature.bind(*args, **kwargs).arguments
+        declared.require(given)
+        at = calls.standpoint
+        at.require_present()
+        path = declared.http.path.format(**{name: segment(given.pop(name)) for name in declared.in_path})
+        said = to_jsonable_python({name: value for name, value in given.items() if value is not None})
+        if declared.http.of_collection:
+            said["collection"] = at.named
+        where = {"query": said} if declared.in_query else {"body": said or None}
+        return Call(method=declared.http.method, path=path, read=declared.result_of, **where)
+
+    return make

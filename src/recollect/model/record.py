@@ -1,0 +1,116 @@
+"""Records: dataclasses that every surface shows as the same JSON, each of which says itself which fields are public."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, TypeAdapter
+    from pydantic_core import CoreSchema
+
+T = TypeVar("T")
+
+# An entry of a docstring's section, with the lines that go on below it.
+_ENTRY = re.compile(r"^    (\w+): (.+(?:\n {8,}.+)*)$", re.MULTILINE)
+_NONE = re.compile(r"\bNone\b(?=:)")
+_SECTION = re.compile(r"(Args|Attributes|Example|Raises|Returns|Yields):\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Marks a field that JSON shows.
+
+    Attributes:
+        always: Whether its key is there where the value is None.
+    """
+
+    always: bool = True
+
+
+#: A field that JSON shows.
+Public: TypeAlias = Annotated[T, _Shown()]
+#: A field that JSON shows where it is not None; otherwise its key is absent.
+PublicIfKnown: TypeAlias = Annotated[T, _Shown(always=False)]
+
+
+class _Serializer:
+    """What pydantic asks a record for wherever it finds one: without it, it would show every field of a dataclass."""
+
+    def __get__(self, record: Record | None, kind: type[Record]) -> object:
+        return adapter_of(kind).serializer
+
+
+class Record:
+    """A dataclass whose public fields are its JSON, and whose docstring describes them there.
+
+    A field is shown only where its annotation says so (`Public`, `PublicIfKnown`). Any other needs a default, which it
+    has where the record is read back from JSON.
+    """
+
+    __slots__ = ()
+    __pydantic_serializer__ = _Serializer()
+    # What has a default is in every reply all the same.
+    __pydantic_config__ = {"json_schema_serialization_defaults_required": True}  # noqa: RUF012 - pydantic's
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401 - the class, or one of its parametrised forms
+        """What pydantic makes of the dataclass, without the fields that are not public."""
+        schema = handler(source)
+        found: Any = handler.resolve_ref_schema(schema)
+        shown, described = _shown(cls), entries(cls, "Attributes")
+        found.setdefault("metadata", {})["pydantic_js_updates"] = {"description": summary_of(cls)}
+        for field in found["schema"]["fields"]:
+            name = field["name"]
+            if name not in shown:
+                field["serialization_exclude"] = True
+                continue
+            if not shown[name].always:
+                field["serialization_exclude_if"] = _is_none
+            if name in described:
+                field.setdefault("metadata", {})["pydantic_js_updates"] = {"description": described[name]}
+        return schema
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _shown(kind: Any) -> Mapping[str, _Shown]:  # noqa: ANN401 - a dataclass
+    hints = get_type_hints(kind, include_extras=True)
+    marks = {one.name: getattr(hints[one.name], "__metadata__", ()) for one in fields(kind)}
+    return {name: mark for name, found in marks.items() for mark in found if isinstance(mark, _Shown)}
+
+
+def entries(of: object, section: str) -> Mapping[str, str]:
+    """The entries of a section of a docstring, ``Args`` for instance, in Markdown and as JSON has them."""
+    text = inspect.getdoc(of) or ""
+    begin = text.find(f"{section}:\n")
+    part = "" if begin < 0 else text[begin + len(section) + 2 :].split("\n\n")[0]
+    told = {name: " ".join(said.split()).replace("``", "`") for name, said in _ENTRY.findall(part)}
+    return {name: _NONE.sub("null", said) for name, said in told.items()}
+
+
+def summary_of(of: object) -> str:
+    """What a docstring says before its sections, in Markdown."""
+    said = (part for part in (inspect.getdoc(of) or "").split("\n\n") if not _SECTION.match(part))
+    return "\n\n".join(said).replace("``", "`")
+
+
+def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any type, parametrised ones too
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+#: What turns values of a type into JSON and back. To make one takes up to 35 ms: it is made when it is needed.
+adapter_of: Callable[[Any], TypeAdapter[Any]] = cache(_adapter)
+
+
+def json_of(value: object) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """A record, or several, as JSON has it."""
+    return adapter_of(type(value)).dump_python(value, mode="json")

@@ -1,0 +1,47 @@
+"""Operations as coroutines; written by ``tests/conventions/test_awaited_operations.py``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+from recollect.model.job import Job, JobStatus
+from recollect.model.page import Page, every_awaited
+from recollect.operations.declaring import awaiting
+from recollect.operations.jobs import JobOperations
+from recollect.operations.values import Cursor, Limit, Name, Number
+
+
+@awaiting(JobOperations)
+class AsyncJobOperations(Protocol):
+    """Work in the background: looked at, stopped and tried again. Awaited."""
+
+    async def list(
+        self,
+        *,
+        status: JobStatus | None = None,
+        kind: Name | None = None,
+        source: Name | None = None,
+        cursor: Cursor | None = None,
+        limit: Limit = 100,
+    ) -> Page[Job]:
+        """List jobs, newest first."""
+        ...
+
+    async def get(self, job_id: Number) -> Job:
+        """Show a job as it is now."""
+        ...
+
+    async def cancel(self, job_id: Number) -> Job:
+        """Cancel a job."""
+        ...
+
+    async def retry(self, job_id: Number) -> Job:
+        """Try a job again."""
+        ...
+
+    def each(
+        self, *, status: JobStatus | None = None, kind: str | None = None, source: str | None = None
+    ) -> AsyncGenerator[Job]:
+        """All of them, page by page as they are read."""
+        return every_awaited(self.list, status=status, kind=kind, source=source)

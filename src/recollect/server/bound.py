@@ -1,0 +1,85 @@
+"""Routes of declared operations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import create_model
+
+from recollect import errors
+from recollect.operations.declaring import Operation, operations_of
+from recollect.operations.values import Name
+from recollect.pipeline import View
+from recollect.server import dependencies
+from recollect.server.problems import documented, status_of
+from recollect.server.schemas.base import Body
+
+_CALLERS: Mapping[str, Any] = {
+    "reader": dependencies.Reader,
+    "writer": dependencies.Writer,
+    "administrator": dependencies.Administrator,
+    "operator": dependencies.Operator,
+}
+_OF_COLLECTION = Annotated[Name | None, Query(description="Of this collection; left out: of any.")]
+
+
+def bind(router: APIRouter, group: type, of: Callable[[View], Any]) -> None:
+    """Make a route of each operation of a group.
+
+    Args:
+        router: Where they belong.
+        group: Declares them.
+        of: What has the operations as its methods, of the view of whoever asks.
+    """
+    for one in operations_of(group).values():
+        router.add_api_route(
+            one.http.path.removeprefix(f"/v1{router.prefix}"),
+            _handler(one, of),
+            methods=[one.http.method],
+            response_model=one.returns,
+            summary=one.summary,
+            description=one.description,
+            responses=documented(*sorted({status_of(getattr(errors, name)) for name in one.raises} - {400, 403})),
+        )
+
+
+def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., Any]:
+    body = None if declared.in_query or not declared.elsewhere else _body(declared)
+
+    def handle(caller: View, **given: Any) -> Any:  # noqa: ANN401 - what the operation takes and gives
+        said = given.pop("body", None)
+        if said is not None:
+            given |= {name: getattr(said, name) for name in declared.elsewhere}
+        if declared.http.of_collection:
+            caller = caller.view(collections=given.pop("collection"))
+        return getattr(of(caller), declared.name)(**given)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter("caller", keyword, annotation=_CALLERS[declared.http.standpoint])]
+    for name, one in declared.parameters.items():
+        if name in declared.in_path:
+            parameters.append(one.replace(kind=keyword))
+        elif declared.in_query:
+            said = declared.described.get(name, "").replace("null:", "left out:")
+            asked: Any = Annotated[one.annotation, Query(description=said)]
+            parameters.append(one.replace(kind=keyword, annotation=asked))
+    if body is not None:
+        parameters.append(inspect.Parameter("body", keyword, annotation=body))
+    if declared.http.of_collection:
+        parameters.append(inspect.Parameter("collection", keyword, annotation=_OF_COLLECTION, default=None))
+    handle.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    handle.__name__ = declared.name
+    return handle
+
+
+def _body(declared: Operation) -> type[Body]:
+    required = inspect.Parameter.empty
+    fields: Any = {
+        name: (one.annotation, ... if one.default is required else one.default)
+        for name, one in declared.elsewhere.items()
+    }
+    name = f"{declared.group.__name__.removesuffix('Operations')}{declared.name.title()}Body"
+    return create_model(name, __base__=Body, **fields)
