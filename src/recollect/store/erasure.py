@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import sql
 
@@ -155,11 +155,11 @@ def _probe(connection: Connection, scope: Scope, traces: _Traces) -> ErasureProb
     found: dict[str, int] = {}
     mentions: dict[str, int] = {}
     places = rows(connection, _SQL["places"])
-    for table, column, is_hash in places:
-        statement = _looking(table, column, is_hash=is_hash)
-        ((of_phrases, of_names),) = connection.execute(statement, params, binary=True).fetchall()
-        found |= {f"{table}.{column}": int(of_phrases)} if of_phrases else {}
-        mentions |= {f"{table}.{column}": int(of_names)} if of_names else {}
+    for table, columns, of_phrases, of_names in connection.execute(_looking(places), params, binary=True):
+        counted = zip(columns, of_phrases, of_names, strict=True)
+        for column, phrases, names in counted:
+            found |= {f"{table}.{column}": phrases} if phrases else {}
+            mentions |= {f"{table}.{column}": names} if names else {}
     found |= {f"pg_statistic of {row[0]}": 1 for row in rows(connection, _SQL["sampled"])}
     return ErasureProbe(
         phrases=len(traces.phrases),
@@ -319,18 +319,39 @@ def _count(connection: Connection, scope: Scope, places: Sequence[int], closed: 
         connection.execute(_WRITER["count"], {"tenant_id": scope.tenant_id, **nothing})
 
 
-def _looking(table: str, column: str, *, is_hash: bool) -> sql.Composed:
-    place = {"table": sql.Identifier("recollect", table), "column": sql.Identifier(column)}
-    if is_hash:
-        statement = sql.SQL(
-            "SELECT count(*), 0 FROM {table} WHERE tenant_id = %(tenant_id)s AND {column} = ANY (%(hashes)b::bytea[])"
+def _looking(places: Sequence[tuple[str, str, bool]]) -> sql.Composed:
+    """A statement that reads each table once, and counts by column the rows that hold a phrase or hash, or a name."""
+    tables: dict[str, dict[str, bool]] = {}
+    for table, column, is_hash in places:
+        tables.setdefault(table, {})[column] = is_hash
+    one = sql.SQL(
+        "SELECT {name}::text, {columns}::text[], ARRAY[{phrases}]::bigint[], ARRAY[{names}]::bigint[] "
+        "FROM {table} t WHERE tenant_id = %(tenant_id)s"
+    )
+    return sql.SQL(" UNION ALL ").join(
+        one.format(
+            name=table,
+            columns=list(columns),
+            phrases=sql.SQL(", ").join(
+                _with_hash(column) if is_hash else _with_text(column, "phrases") for column, is_hash in columns.items()
+            ),
+            names=sql.SQL(", ").join(
+                sql.SQL("0") if is_hash else _with_text(column, "names") for column, is_hash in columns.items()
+            ),
+            table=sql.Identifier("recollect", table),
         )
-    else:
-        statement = sql.SQL(
-            "SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM unnest(%(phrases)s::text[]) AS p (phrase) "
-            "                                      WHERE strpos(t.told, p.phrase) > 0)), "
-            "       count(*) FILTER (WHERE EXISTS (SELECT FROM unnest(%(names)s::text[]) AS n (name) "
-            "                                      WHERE strpos(t.told, n.name) > 0)) "
-            "FROM (SELECT {column}::text AS told FROM {table} WHERE tenant_id = %(tenant_id)s) t"
-        )
-    return statement.format(**place)
+        for table, columns in tables.items()
+    )
+
+
+def _with_hash(column: str) -> sql.Composed:
+    held = "count(*) FILTER (WHERE t.{column} = ANY (%(hashes)b::bytea[]))"
+    return sql.SQL(held).format(column=sql.Identifier(column))
+
+
+def _with_text(column: str, texts: LiteralString) -> sql.Composed:
+    held = (
+        "count(*) FILTER (WHERE EXISTS (SELECT FROM unnest({texts}::text[]) AS p (said) "
+        "WHERE strpos(t.{column}::text, p.said) > 0))"
+    )
+    return sql.SQL(held).format(column=sql.Identifier(column), texts=sql.Placeholder(texts))
