@@ -13,8 +13,8 @@ from recollect.chunking.fixed_size import FixedSizeChunker
 from recollect.chunking.hierarchical import HierarchicalChunker
 from recollect.chunking.markdown import MarkdownChunker
 from recollect.chunking.paragraph import ParagraphChunker
-from recollect.chunking.plugged import PluggedChunker
 from recollect.chunking.recursive import RecursiveChunker
+from recollect.chunking.registry import PluggedChunker
 from recollect.chunking.semantic import SemanticChunker
 from recollect.chunking.sentences import sentence_spans
 from recollect.chunking.sliding_window import SlidingWindowChunker

@@ -2,19 +2,216 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from recollect.chunking._boundaries import first_between, last_between
 from recollect.chunking._measure import first_word, last_word, skip_space, trim, whole_character_cut
+from recollect.chunking._tables import Tables
+from recollect.chunking.sentences import sentence_spans
+from recollect.model import Heading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from recollect.chunking._boundaries import Boundaries, SeparatorBoundaries
     from recollect.chunking._measure import Ruler
     from recollect.chunking.base import Span
+    from recollect.model import Document
+
+
+# Where a document may be cut: the starts of its headings, given or found, paragraphs, lines and sentences.
+
+
+_BREAK = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]\s*")
+_LINE_END = re.compile(r"\r\n?|[\n\x0b\x0c\x85\u2028\u2029]")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """Ascending positions at which a piece of text begins, by the strength of the break before it."""
+
+    headings: Sequence[int]
+    paragraphs: Sequence[int]
+    lines: Sequence[int]
+    sentences: Sequence[int]
+    tables: Tables | None = None
+
+    def between_rows(self, start: int, limit: int) -> int | None:
+        """Where a piece that would end inside a table ends instead: behind a row. None: there is no such place."""
+        return self.tables.between_rows(start, limit) if self.tables else None
+
+    def by_strength(self) -> tuple[Sequence[int], ...]:
+        """The levels below headings, the strongest break first."""
+        return self.paragraphs, self.lines, self.sentences
+
+
+@dataclass(frozen=True, slots=True)
+class SeparatorBoundaries:
+    """Ascending positions behind each of the separators that a caller gives, the strongest first."""
+
+    levels: tuple[Sequence[int], ...]
+    headings: Sequence[int] = ()
+    paragraphs: Sequence[int] = ()
+
+    def between_rows(self, _start: int, _limit: int) -> int | None:
+        """None: the caller has said where to cut."""
+        return None
+
+    def by_strength(self) -> tuple[Sequence[int], ...]:
+        """The levels, the strongest break first."""
+        return self.levels
+
+
+def find_separators(content: str, separators: Sequence[str]) -> SeparatorBoundaries:
+    """Where pieces of a text begin that are separated by given strings; a separator stays with the text before it."""
+    return SeparatorBoundaries(
+        tuple(
+            sorted({skip_space(content, found.end()) for found in re.finditer(re.escape(separator), content)})
+            for separator in separators
+            if separator
+        )
+    )
+
+
+def find_boundaries(content: str, headings: Sequence[Heading], language: str | None) -> Boundaries:
+    """The boundaries of a text.
+
+    A heading stays with what follows it: no boundary lies between the two, nor between a heading and its
+    subheading. Fenced code holds no boundaries but its lines, a table none but its rows, the first of which stays with
+    the header.
+    """
+    fences = fence_spans(content)
+    tables = Tables(content)
+    glued = _starts_below_headings(content, headings) | tables.glued
+    paragraphs: list[int] = []
+    lines: list[int] = []
+    for gap in _BREAK.finditer(content):
+        blank = len(_LINE_END.findall(gap.group())) > 1
+        (paragraphs if blank else lines).append(gap.end())
+    outside = _Outside(fences)
+    kept = [position for position in paragraphs if position not in glued]
+    return Boundaries(
+        headings=sorted({h.start_offset for h in headings if h.start_offset not in glued}),
+        paragraphs=sorted({*outside.of(kept), *(edge for fence in fences for edge in fence if edge not in glued)}),
+        lines=sorted({position for position in (*lines, *kept) if position not in glued}),
+        sentences=[
+            start
+            for start in outside.of(s for s, _ in sentence_spans(content, language or "en"))
+            if start not in glued and not tables.containing(start)
+        ],
+        tables=tables,
+    )
+
+
+def last_between(positions: Sequence[int], above: int, up_to: int) -> int | None:
+    """The last of the ascending positions in ``above + 1 … up_to``, or None."""
+    index = bisect_right(positions, up_to) - 1
+    return positions[index] if index >= 0 and positions[index] > above else None
+
+
+def first_between(positions: Sequence[int], from_: int, below: int) -> int | None:
+    """The first of the ascending positions in ``from_ … below - 1``, or None."""
+    index = bisect_left(positions, from_)
+    return positions[index] if index < len(positions) and positions[index] < below else None
+
+
+def fence_spans(content: str) -> list[Span]:
+    """Spans of the fenced code blocks of a Markdown text (CommonMark 0.31, section 4.5).
+
+    A fence that is never closed is no block here: half a document is rarely code.
+    """
+    spans: list[Span] = []
+    opened: tuple[str, int] | None = None
+    for match in _FENCE.finditer(content):
+        marker, info = match.groups()
+        if opened is None:
+            if marker[0] == "~" or "`" not in info:
+                opened = marker, match.start()
+        elif marker.startswith(opened[0]) and not info.strip():
+            spans.append((opened[1], skip_space(content, match.end())))
+            opened = None
+    return spans
+
+
+class _Outside:
+    """Leaves out positions inside spans; positions must come in ascending order."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._starts = [start for start, _ in spans]
+        self._spans = spans
+
+    def of(self, positions: Iterable[int]) -> list[int]:
+        return [position for position in positions if not self._holds(position)]
+
+    def _holds(self, position: int) -> bool:
+        index = bisect_left(self._starts, position) - 1
+        return index >= 0 and position < self._spans[index][1]
+
+
+def _starts_below_headings(content: str, headings: Sequence[Heading]) -> set[int]:
+    return {skip_space(content, heading.end_offset) for heading in headings}
+
+
+# A document's headings, found in its text where nobody found them before.
+
+
+_ATX = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+([^\r\n]*))?(?=\r?$)", re.MULTILINE)
+# What a Markdown text says of itself at its top, and the space behind it.
+_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n\s*|\Z)")
+_CLOSING = re.compile(r"(?:^|[ \t])#+[ \t]*$")
+
+
+def headings_of(document: Document, *, expect_markdown: bool) -> Sequence[Heading]:
+    """The document's own headings, or else those of its Markdown.
+
+    Args:
+        document: Any document.
+        expect_markdown: Look for ``#`` lines whatever the MIME type says: a strategy that cuts by structure
+            serves documents made by hand, too.
+    """
+    if document.headings or not (expect_markdown or document.mime_type == "text/markdown"):
+        return document.headings
+    return markdown_headings(document.content)
+
+
+def section_starts(
+    content: str, headings: Sequence[Heading], boundaries: Boundaries | SeparatorBoundaries
+) -> list[int]:
+    """Where the document's sections begin: its headings of the first two levels that it has.
+
+    Headings without text between them stay together, so a section can begin with a deeper one. Front matter is no
+    section: it belongs to the one below it.
+    """
+    matter = _FRONT_MATTER.match(content)
+    top = matter.end() if matter else 0
+    levels = sorted({heading.level for heading in headings})[:2]
+    free = set(boundaries.headings)
+    starts: set[int] = set()
+    first = 0
+    for heading in headings:
+        first = heading.start_offset if heading.start_offset in free else first
+        if heading.level in levels:
+            starts.add(first)
+    return sorted(start for start in starts if start > top)
+
+
+def markdown_headings(content: str) -> tuple[Heading, ...]:
+    """The ATX headings outside fenced code (CommonMark 0.31, section 4.2)."""
+    fences = iter(fence_spans(content))
+    fence = next(fences, None)
+    found: list[Heading] = []
+    for match in _ATX.finditer(content):
+        while fence and fence[1] <= match.start():
+            fence = next(fences, None)
+        if fence and fence[0] <= match.start():
+            continue
+        title = _CLOSING.sub("", match.group(2) or "").strip()
+        start = match.start(1)
+        found.append(Heading(len(match.group(1)), title, start, match.end()))
+    return tuple(found)
 
 
 # How full a piece must be, as a share of what its limit allows, before it may end at a break of that kind.

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, Sections, build_chunks
-from recollect.chunking._boundaries import find_boundaries, first_between, headings_of
-from recollect.chunking._cutting import Cutter
+from recollect.chunking._cutting import Cutter, find_boundaries, first_between, headings_of
 from recollect.chunking._measure import ruler_for, skip_space, trim
 from recollect.chunking.base import require_whole_number
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, build_chunks
-from recollect.chunking._boundaries import find_boundaries, headings_of
-from recollect.chunking._cutting import Cutter, Grouper, units_between
+from recollect.chunking._cutting import Cutter, Grouper, find_boundaries, headings_of, units_between
 from recollect.chunking._measure import ruler_for
 from recollect.chunking.base import require_unit, require_whole_number
 from recollect.errors import UsageError

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, build_chunks
-from recollect.chunking._boundaries import find_boundaries, find_separators, headings_of, section_starts
-from recollect.chunking._cutting import Cutter, units_between
+from recollect.chunking._cutting import (
+    Cutter,
+    find_boundaries,
+    find_separators,
+    headings_of,
+    section_starts,
+    units_between,
+)
 from recollect.chunking._measure import ruler_for
 from recollect.chunking.base import require_smaller, require_strings, require_unit, require_whole_number
 

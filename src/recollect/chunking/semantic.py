@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, build_chunks
-from recollect.chunking._boundaries import find_boundaries, headings_of
-from recollect.chunking._cutting import Cutter, units_between
+from recollect.chunking._cutting import Cutter, find_boundaries, headings_of, units_between
 from recollect.chunking._measure import ruler_for, trim
 from recollect.chunking.base import require_number, require_unit, require_whole_number
 from recollect.errors import UsageError
@@ -16,7 +15,7 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recollect.chunking._boundaries import Boundaries
+    from recollect.chunking._cutting import Boundaries
     from recollect.chunking._measure import Ruler
     from recollect.chunking.base import NeighbourSimilarity, Span, Tokenize, Unit
     from recollect.model import Chunk, Document

@@ -13,9 +13,9 @@ from recollect.errors import FetchError, UsageError
 from recollect.fetching.client import PageRequest
 from recollect.fetching.crawl import Visit
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
-from recollect.ingest.gone import require_few_gone
 from recollect.ingest.pages import page_document
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+from recollect.ingest.source import require_few_gone
 from recollect.privacy.redaction import PLACEHOLDERS
 
 if TYPE_CHECKING:

@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING
 from recollect import interruption
 from recollect.documents.formats import can_read_name, is_generated_name
 from recollect.documents.reader import read_bytes
-from recollect.errors import (
-    NotFoundError,
-    ParseError,
-    RecollectError,
-    StoreUnavailableError,
-    UsageError,
-)
+from recollect.errors import NotFoundError, ParseError, RecollectError, SourceError, StoreUnavailableError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
-from recollect.ingest.gone import MAX_REMOVED_SHARE, require_few_gone
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import department_of
 from recollect.model.principal import Permissions, read_permissions
@@ -53,6 +46,38 @@ if TYPE_CHECKING:
     from recollect.store.source_items import SourceItemRepository
     from recollect.store.sources import SourceRepository
     from recollect.store.writer import DocumentWriter
+
+
+# How much of a source may go at once before somebody has to look.
+
+
+#: Where a larger share of a source has gone, none of it is closed, unless the source has another share.
+MAX_REMOVED_SHARE = 0.5
+
+# So few may always go at once: a small source changes by large shares.
+_FEW = 20
+
+
+def require_few_gone(source: str, gone: int, total: int, *, most: float | None) -> None:
+    """Refuse to close what has gone of a source where that is much of it: another address, a server that is ill.
+
+    Args:
+        source: Its name.
+        gone: How many of its documents are not there any more.
+        total: How many there were.
+        most: The share that may go at once; None: any.
+
+    Raises:
+        SourceError: More has gone.
+    """
+    if most is not None and gone > _FEW and gone > most * total:
+        raise SourceError(
+            source,
+            f"{gone:,} of its {total:,} documents are not there any more, more than a share of {most:g}, and none "
+            "was closed. If they are to be closed, refresh it with --confirm-removals",
+            retryable=False,
+        )
+
 
 # Items are looked up in the store, and closed, this many at a time.
 _WINDOW = 256

@@ -13,7 +13,7 @@ import pytest
 
 from recollect import Principal, RAGPipeline
 from recollect.errors import ConflictError, NotFoundError, PermissionDeniedError, SourceError, UsageError
-from recollect.ingest import gone
+from recollect.ingest import source
 from recollect.sources import git, s3
 
 from .conftest import Bucket, Repository
@@ -148,7 +148,7 @@ def test_rules_that_cannot_be_read_let_nobody_in(pipeline: RAGPipeline, place: P
 def test_a_listing_that_has_lost_most_of_it_closes_nothing_before_it_is_confirmed(
     pipeline: RAGPipeline, place: Place, monkeypatch
 ):
-    monkeypatch.setattr(gone, "_FEW", 3)
+    monkeypatch.setattr(source, "_FEW", 3)
     place.write(files(8))
     name = pipeline.sources.add(place.location, settings=place.settings).name
     pipeline.sources.refresh(name)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.chunking._boundaries import markdown_headings
+from recollect.chunking._cutting import markdown_headings
 from recollect.chunking.recursive import RecursiveChunker
 from recollect.chunking.registry import describe_chunker, make_chunker
 from recollect.errors import UsageError
