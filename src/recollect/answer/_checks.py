@@ -9,19 +9,17 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
-from recollect.answer._names import abbreviates, fold, holds, is_weekday, names
+from recollect.answer._names import Name, abbreviates, fold, holds, is_weekday, names
 from recollect.answer._number_words import CONVERSIONS, MONTHS
 from recollect.answer._polarity import contradiction, denied_word_for_word, turned_around, without_its_condition
 from recollect.answer._quantities import Quantity, without_year, year_of
-from recollect.answer.evidence import content_terms, covered
+from recollect.answer.evidence import Clause, Piece, Sources, content_terms, covered
 from recollect.model.answer import UnsupportedReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from recollect.answer._claims import Claim
-    from recollect.answer._names import Name
-    from recollect.answer.evidence import Clause, Piece, Sources
 
 
 # Who does what: whether a claim gives one what its evidence says of another, or turns a direction round. Pure.

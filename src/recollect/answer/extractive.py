@@ -15,7 +15,7 @@ from recollect.answer.absence import refusal_of
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text
-from recollect.model import Answer, Citation
+from recollect.model import Answer, Citation, RetrievedContext
 from recollect.model.answer import Nearest
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.model_languages import tells_meaning
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.model import RetrievedContext
     from recollect.model.wording import Wording
 
 _IDENTIFIER = re.compile(r"\b(?=\w*[A-Za-z])[A-Za-z]\w*(?:[-_./]\w+)*[-_./]?\d[\w.-]*\b")

@@ -9,11 +9,10 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from recollect.llm.base import ChatMessage
+from recollect.llm.base import ChatMessage, ChatModel
 from recollect.llm.completion import completion
 
 if TYPE_CHECKING:
-    from recollect.llm.base import ChatModel
     from recollect.model import TokenUsage
 
 #: Exchanges that a question is understood with.

@@ -15,7 +15,7 @@ from recollect.answer.writing import AnswerEvent, Treatment, Writing
 from recollect.context import estimate_tokens
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
-from recollect.model import Answer
+from recollect.model import Answer, RetrievedContext
 from recollect.retrieval.analysis import Analyzer
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
-    from recollect.model import RetrievedContext
     from recollect.model.wording import Wording
 
 

@@ -12,16 +12,14 @@ from recollect.answer import absence
 from recollect.answer._units import quotable_units
 from recollect.answer.absence import refusal_of
 from recollect.answer.statements import MARKER, Statement, StatementStream, marker_numbers
-from recollect.llm.base import ChatMessage, ChatUsage
-from recollect.model import Answer, Citation, TokenUsage, UnsupportedSentence
+from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
+from recollect.model import Answer, Citation, RetrievedContext, TokenUsage, UnsupportedSentence
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from recollect.answer.prompt import Prompt
     from recollect.answer.verification import Support, Verdict, Verifier
-    from recollect.llm.base import ChatModel
-    from recollect.model import RetrievedContext
 
 
 # What a language model writes becomes an answer: checked, its markers numbered, its citations at exact characters.

@@ -6,17 +6,15 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from recollect.chunking._measure import skip_space, trim, whole_character_cut
+from recollect.chunking._measure import Ruler, skip_space, trim, whole_character_cut
 from recollect.chunking._tables import Tables, TableSpan
-from recollect.model import Chunk
+from recollect.model import Chunk, Document, Heading
 from recollect.model.chunk import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from recollect.chunking._measure import Ruler
     from recollect.chunking.base import Span
-    from recollect.model import Document, Heading
 
 
 @dataclass(frozen=True, slots=True)

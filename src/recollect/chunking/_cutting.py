@@ -1,4 +1,4 @@
-"""Pieces of limited size: spans are cut at the strongest breaks that their length allows, and short ones merged."""
+"""Pieces of limited size: where a text may be cut, where spans are cut for their length, and short ones merged."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from recollect.chunking._measure import first_word, last_word, skip_space, trim, whole_character_cut
+from recollect.chunking._measure import Ruler, first_word, last_word, skip_space, trim, whole_character_cut
 from recollect.chunking._tables import Tables
 from recollect.chunking.sentences import sentence_spans
-from recollect.model import Heading
+from recollect.model import Document, Heading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from recollect.chunking._measure import Ruler
     from recollect.chunking.base import Span
-    from recollect.model import Document
 
 
 # Where a document may be cut: the starts of its headings, given or found, paragraphs, lines and sentences.

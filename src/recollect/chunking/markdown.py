@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, Sections, build_chunks
 from recollect.chunking._cutting import Cutter, find_boundaries, first_between, headings_of
-from recollect.chunking._measure import ruler_for, skip_space, trim
-from recollect.chunking.base import require_whole_number
+from recollect.chunking._measure import Ruler, ruler_for, skip_space, trim
+from recollect.chunking.base import Span, Tokenize, require_whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from recollect.chunking._measure import Ruler
-    from recollect.chunking.base import Span, Tokenize
     from recollect.model import Chunk, Document, Heading
 
 _SECTION_LEVEL = 2

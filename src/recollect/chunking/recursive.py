@@ -15,12 +15,11 @@ from recollect.chunking._cutting import (
     units_between,
 )
 from recollect.chunking._measure import ruler_for
-from recollect.chunking.base import require_smaller, require_strings, require_unit, require_whole_number
+from recollect.chunking.base import Tokenize, Unit, require_smaller, require_strings, require_unit, require_whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.chunking.base import Tokenize, Unit
     from recollect.model import Chunk, Document
 
 # A fragment below this is no chunk of its own where the text beside it has room.

@@ -1,4 +1,4 @@
-"""Chunking strategies by name."""
+"""Chunking strategies by name, recollect's own and those of others."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from recollect.chunking.semantic import SemanticChunker
 from recollect.chunking.sliding_window import SlidingWindowChunker
 from recollect.errors import PluginError, UsageError
 from recollect.familiar_names import meant_argument
-from recollect.model import Chunk
+from recollect.model import Chunk, Document
 from recollect.plugins import Plugins, told
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, NeighbourSimilarity, Tokenize
-    from recollect.model import Document
 
 
 # A chunker that is not recollect's own: what it gives is looked at before anything is stored.

@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import Piece, build_chunks
-from recollect.chunking._cutting import Cutter, find_boundaries, headings_of, units_between
-from recollect.chunking._measure import ruler_for, trim
-from recollect.chunking.base import require_number, require_unit, require_whole_number
+from recollect.chunking._cutting import Boundaries, Cutter, find_boundaries, headings_of, units_between
+from recollect.chunking._measure import Ruler, ruler_for, trim
+from recollect.chunking.base import (
+    NeighbourSimilarity,
+    Span,
+    Tokenize,
+    Unit,
+    require_number,
+    require_unit,
+    require_whole_number,
+)
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recollect.chunking._cutting import Boundaries
-    from recollect.chunking._measure import Ruler
-    from recollect.chunking.base import NeighbourSimilarity, Span, Tokenize, Unit
     from recollect.model import Chunk, Document
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from recollect.chunking._assemble import build_chunks, windows
 from recollect.chunking._measure import ruler_for
-from recollect.chunking.base import require_unit, require_whole_number
+from recollect.chunking.base import Tokenize, Unit, require_unit, require_whole_number
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
-    from recollect.chunking.base import Tokenize, Unit
     from recollect.model import Chunk, Document
 
 

@@ -25,12 +25,11 @@ from recollect.documents._parsed import Fact, Parsed, TextBuilder, one_line
 from recollect.documents._sheets import cells_as_shown
 from recollect.documents._text import clean
 from recollect.documents._xml import parse_tree, parse_whole
-from recollect.documents.formats import DOCX, MSG, ODS, PPTX, XLS, XLSX, UnreadableError
+from recollect.documents.formats import DOCX, MSG, ODS, PPTX, XLS, XLSX, Format, UnreadableError
 
 if TYPE_CHECKING:
     from kreuzberg import ExtractionResult
 
-    from recollect.documents.formats import Format
     from recollect.model import Heading
 
 

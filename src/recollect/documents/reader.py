@@ -16,7 +16,7 @@ from recollect.documents._html import parse_html
 from recollect.documents._mail import parse_mail
 from recollect.documents._metadata import choose_title
 from recollect.documents._office import parse_office
-from recollect.documents._parsed import Fact, Parsed, one_line
+from recollect.documents._parsed import AttachedFile, Fact, Parsed, one_line
 from recollect.documents._text import NotTextError, clean, decode
 from recollect.documents.feeds import parse_feed
 from recollect.documents.formats import (
@@ -52,7 +52,7 @@ from recollect.documents.ocr.recognising import picture_pages
 from recollect.documents.opening import open_file
 from recollect.documents.pdf import NO_TEXT, parse_pages, parse_pdf
 from recollect.documents.pictures import with_descriptions
-from recollect.documents.workers import shared_workers
+from recollect.documents.workers import ParserWorkers, shared_workers
 from recollect.errors import ParseError, UsageError
 from recollect.model import Document
 from recollect.model.original import Original
@@ -63,9 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from recollect.documents._parsed import AttachedFile
     from recollect.documents.ocr.readings import Readings
-    from recollect.documents.workers import ParserWorkers
 
 
 # What the content of each format is, chosen by what retrieves and quotes best:

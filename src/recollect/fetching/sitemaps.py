@@ -5,14 +5,11 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recollect.errors import FetchError
-from recollect.fetching.client import BrokenCodingError, TooLargeError, read_limited
+from recollect.fetching.client import BrokenCodingError, Fetcher, TooLargeError, read_limited
 from recollect.fetching.urls import WebUrl, join_url
-
-if TYPE_CHECKING:
-    from recollect.fetching.client import Fetcher
 
 # As the protocol has it: 50 MB unpacked and 50,000 addresses.
 _MAX_BYTES = 52_428_800

@@ -18,17 +18,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.ingest.examine import as_stored, key_of
-from recollect.llm.base import ChatMessage
+from recollect.llm.base import ChatMessage, ChatModel
 from recollect.llm.completion import complete
-from recollect.store.verification.mending import MendedChunk
+from recollect.store.verification.mending import MendedChunk, Mender
 
 if TYPE_CHECKING:
     from recollect.ingest.door import Door
     from recollect.ingest.prepare import Preparer, TermIndexer
-    from recollect.llm.base import ChatModel
     from recollect.model import Chunk
     from recollect.model.collection import Collection
-    from recollect.store.verification.mending import Mender
 
 
 RULES = """You situate passages in documents, so that a search finds them.

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.ingest.prepare import CutDocument, searchable_text
+from recollect.ingest.prepare import CutDocument, TermIndexer, searchable_text
 from recollect.model import Chunk, Document
 
 if TYPE_CHECKING:
-    from recollect.ingest.prepare import TermIndexer
     from recollect.model.terms import TermCounts
     from recollect.store.verification.reading import StoredTerms, StoredVersion
 

@@ -23,7 +23,7 @@ from recollect.errors import ParseError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import Reading, Root, department_of, note_reading, resolve_roots
-from recollect.model.original import PIECE_BYTES
+from recollect.model.original import PIECE_BYTES, Original
 
 if TYPE_CHECKING:
     from recollect.documents.workers import ParserWorkers
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
     from recollect.model import Document, Scope
     from recollect.model.collection import Collection
-    from recollect.model.original import Original
     from recollect.store.documents import DocumentRepository, Stamp
     from recollect.store.writer import DocumentWriter
 

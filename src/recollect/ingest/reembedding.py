@@ -12,16 +12,13 @@ import numpy as np
 
 from recollect import interruption
 from recollect.errors import ConflictError
-from recollect.ingest.prepare import neighbour_weight, passage_text, searchable_text, with_neighbours
-from recollect.model import Chunk, Document
-from recollect.store.spaces import BEGINNING, EmbeddedText, NewVector
+from recollect.ingest.prepare import TokenPacker, neighbour_weight, passage_text, searchable_text, with_neighbours
+from recollect.model import Chunk, Document, Scope
+from recollect.store.spaces import BEGINNING, EmbeddedText, NewVector, SpaceRepository
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.ingest.prepare import TokenPacker
-    from recollect.model import Scope
     from recollect.model.space import Space
-    from recollect.store.spaces import SpaceRepository
 
 #: Chunks embedded and stored at a time: little enough that searches wait for none of them, and that little is lost.
 BATCH_CHUNKS = 64

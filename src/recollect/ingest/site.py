@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import FetchError, UsageError
-from recollect.fetching.client import PageRequest
-from recollect.fetching.crawl import Visit
+from recollect.fetching.client import Fetched, PageRequest
+from recollect.fetching.crawl import Crawl, Visit, Visited
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads
 from recollect.ingest.pages import page_document
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
@@ -20,8 +20,6 @@ from recollect.privacy.redaction import PLACEHOLDERS
 
 if TYPE_CHECKING:
     from recollect.documents.workers import ParserWorkers
-    from recollect.fetching.client import Fetched
-    from recollect.fetching.crawl import Crawl, Visited
     from recollect.ingest.documents import BatchWriter
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
     from recollect.model import Document, Scope

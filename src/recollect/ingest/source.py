@@ -30,9 +30,9 @@ from recollect.sources.base import (
     Removed,
 )
 from recollect.sources.rules import wanted
-from recollect.store.access import PermissionChange
+from recollect.store.access import AccessRepository, PermissionChange
 from recollect.store.identities import Identity
-from recollect.store.source_items import SourceItem
+from recollect.store.source_items import SourceItem, SourceItemRepository
 
 if TYPE_CHECKING:
     from recollect.documents.workers import ParserWorkers
@@ -40,10 +40,8 @@ if TYPE_CHECKING:
     from recollect.ingest.prepare import CutDocument, Embedded, Preparer
     from recollect.model import IngestResult, Scope
     from recollect.model.collection import Collection
-    from recollect.store.access import AccessRepository
     from recollect.store.attachments import AttachmentRepository
     from recollect.store.documents import DocumentRepository, Source, Stamp
-    from recollect.store.source_items import SourceItemRepository
     from recollect.store.sources import SourceRepository
     from recollect.store.writer import DocumentWriter
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import PermissionDeniedError, RecollectError, StoreUnavailableError, UsageError
 from recollect.ingest.flow import batches, embed_and_write
-from recollect.ingest.prepare import MAX_NAME_BYTES, require_storable, storable
+from recollect.ingest.prepare import MAX_NAME_BYTES, CutDocument, Embedded, Preparer, require_storable, storable
 from recollect.ingest.records import BadLine, ImportedDocument
 from recollect.ingest.report import EXPIRED, IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import Origins
@@ -21,7 +21,6 @@ from recollect.store.identities import Identity
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.ingest.documents import BatchWriter
-    from recollect.ingest.prepare import CutDocument, Embedded, Preparer
     from recollect.model import Document, IngestResult, Scope
     from recollect.model.collection import Collection
     from recollect.store.access import AccessRepository

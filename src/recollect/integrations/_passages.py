@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
 from recollect.installation import install_command
-from recollect.model import RetrievalOptions
+from recollect.model import RetrievalOptions, RetrievedContext
 from recollect.model.filter import FIELDS
 from recollect.pipeline.threads import Threads
 
 if TYPE_CHECKING:
-    from recollect.model import RetrievedContext
     from recollect.pipeline.view import View
 
 #: A filter in recollect's own language (`recollect.model.filter`).

@@ -12,23 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.errors import UsageError
-from recollect.memory.indexing import dated, named
+from recollect.memory.indexing import SessionEmbedders, dated, named
 from recollect.memory.statements import DEFINITE, Draft, placed, statements_of
 from recollect.memory.validation import checked_name
-from recollect.model.facts import EXTRACTIVE, ConsolidationReport
-from recollect.model.memory import Turn
-from recollect.store.facts import Owner, PreparedFact, Span, Stored
+from recollect.model.facts import EXTRACTIVE, ConsolidationReport, Fact
+from recollect.model.memory import Episode, Turn
+from recollect.store.facts import FactRepository, FactSource, Owner, PreparedFact, Span, Stored
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
-    from recollect.memory.indexing import SessionEmbedders
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.memory.writing import FactWriter
     from recollect.model import Scope
-    from recollect.model.facts import Fact
-    from recollect.model.memory import Episode
     from recollect.retrieval.turns import TurnTerms
-    from recollect.store.facts import FactRepository, FactSource
     from recollect.store.recall import RecallRepository
 
 #: How often a turn is found before it is looked at.

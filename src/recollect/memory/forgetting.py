@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError
-from recollect.memory.indexing import REACH, TurnIndexer, dated
-from recollect.model.memory import Turn
+from recollect.memory.indexing import REACH, SessionEmbedders, TurnIndexer, dated
+from recollect.model.memory import Episode, SessionRecord, Turn
 
 if TYPE_CHECKING:
-    from recollect.memory.indexing import SessionEmbedders
     from recollect.model import Scope
-    from recollect.model.memory import Episode, SessionRecord
     from recollect.retrieval.turns import TurnTerms
     from recollect.store.forgetting import ForgettingRepository
     from recollect.store.memory import MemoryRepository

@@ -6,7 +6,7 @@ import heapq
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recollect.memory.indexing import FOLLOWING, followed
+from recollect.memory.indexing import FOLLOWING, SessionEmbedders, followed
 from recollect.memory.validation import checked_name, checked_options, checked_question
 from recollect.model.facts import RecalledFact
 from recollect.model.memory import RecallOptions
@@ -14,18 +14,15 @@ from recollect.retrieval import bm25, fusion
 from recollect.retrieval.candidates import Candidates
 from recollect.retrieval.lexical import LexicalQuery, complete, judged, take
 from recollect.retrieval.spaces import joined
-from recollect.retrieval.turns import REFERENCE_LENGTH
-from recollect.store.recall import Window
+from recollect.retrieval.turns import REFERENCE_LENGTH, TurnTerms
+from recollect.store.recall import MemoryTable, Place, RecallRepository, SearchedSessions, Window
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
-    from recollect.memory.indexing import SessionEmbedders
     from recollect.model import Scope
     from recollect.retrieval.relevance import RelevanceMeter
-    from recollect.retrieval.turns import TurnTerms
     from recollect.store.facts import FactRepository
     from recollect.store.memory import MemoryRepository
-    from recollect.store.recall import MemoryTable, Place, RecallRepository, SearchedSessions
     from recollect.store.search_rows import CandidateRows
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConflictError
-from recollect.memory.indexing import REACH, TurnIndexer
+from recollect.memory.indexing import REACH, SessionEmbedders, TurnIndexer
 from recollect.memory.search import TURNS, Found, MemorySearcher
 from recollect.memory.validation import (
     checked_metadata,
@@ -19,7 +19,6 @@ from recollect.memory.validation import (
 from recollect.model.memory import RecallOptions, Recollection, Remembered, SessionRecord, Turn
 
 if TYPE_CHECKING:
-    from recollect.memory.indexing import SessionEmbedders
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.model import Scope
     from recollect.retrieval.turns import TurnTerms

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recollect.errors import ProviderError
-from recollect.llm.base import ChatMessage
+from recollect.llm.base import ChatMessage, ChatModel
 from recollect.llm.completion import complete
 from recollect.memory.statements import Draft, ParsedStatement, Quote
 
 if TYPE_CHECKING:
-    from recollect.llm.base import ChatModel
     from recollect.model.facts import Fact
     from recollect.model.memory import Episode
     from recollect.retrieval.turns import TurnTerms

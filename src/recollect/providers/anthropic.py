@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from recollect.llm.base import ChatUsage
-from recollect.providers.chat import Turn, stream_end, turns_of
+from recollect.llm.base import ChatMessage, ChatUsage
+from recollect.providers.chat import ChatItem, Turn, stream_end, turns_of
 from recollect.providers.connection import tls_context
 from recollect.providers.faults import Fault, status_fault
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from anthropic import APIStatusError, AsyncAnthropic
 
-    from recollect.llm.base import ChatMessage
-    from recollect.providers.chat import ChatItem
     from recollect.providers.registry import ModelRequest
 
 # What requests need of the SDK.

@@ -18,11 +18,11 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from recollect.errors import ConfigurationError
-from recollect.llm.base import ChatUsage
+from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.providers.batches import BatchLimits
 from recollect.providers.catalogue import PROVIDERS
-from recollect.providers.chat import Turn, stream_end, turns_of
-from recollect.providers.embedder import EmbeddingReply
+from recollect.providers.chat import ChatItem, Turn, stream_end, turns_of
+from recollect.providers.embedder import EmbeddingReply, Purpose
 from recollect.providers.faults import Fault, status_fault
 from recollect.providers.scorer import RerankReply, estimated_searches
 
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
     from botocore.exceptions import ClientError
     from botocore.loaders import Loader
 
-    from recollect.llm.base import ChatMessage
-    from recollect.providers.chat import ChatItem
     from recollect.providers.connection import Connection
-    from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
 

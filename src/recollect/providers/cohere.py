@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recollect.providers.batches import BatchLimits
-from recollect.providers.connection import tls_context
-from recollect.providers.embedder import EmbeddingReply
+from recollect.providers.connection import Connection, tls_context
+from recollect.providers.embedder import EmbeddingReply, Purpose
 from recollect.providers.faults import Fault, status_fault
 from recollect.providers.scorer import RerankReply, estimated_searches
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cohere.core import ApiError
     from cohere.core.request_options import RequestOptions
 
-    from recollect.providers.connection import Connection
-    from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
 # What requests need of the SDK.

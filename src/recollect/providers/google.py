@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from recollect.llm.base import ChatUsage
+from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.providers.batches import BatchLimits
-from recollect.providers.chat import StreamEnd, stream_end, turns_of
-from recollect.providers.connection import tls_context
-from recollect.providers.embedder import EmbeddingReply
+from recollect.providers.chat import ChatItem, StreamEnd, stream_end, turns_of
+from recollect.providers.connection import Connection, tls_context
+from recollect.providers.embedder import EmbeddingReply, Purpose
 from recollect.providers.faults import Fault, status_fault
 
 if TYPE_CHECKING:
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from google.genai.errors import APIError
     from google.genai.types import GenerateContentResponse, GenerateContentResponseUsageMetadata
 
-    from recollect.llm.base import ChatMessage
-    from recollect.providers.chat import ChatItem
-    from recollect.providers.connection import Connection
-    from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
 # What requests need of the SDK.

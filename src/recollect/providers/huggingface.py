@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import ConfigurationError
 from recollect.providers.batches import BatchLimits
-from recollect.providers.embedder import EmbeddingReply
+from recollect.providers.embedder import EmbeddingReply, Purpose
 from recollect.providers.scorer import RerankReply
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from huggingface_hub import InferenceClient
 
     from recollect.providers.connection import Connection
-    from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
 # What requests need of the SDK.

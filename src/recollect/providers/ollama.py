@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from recollect.llm.base import ChatUsage
+from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.providers.batches import BatchLimits
-from recollect.providers.chat import StreamEnd
-from recollect.providers.connection import tls_context
-from recollect.providers.embedder import EmbeddingReply
+from recollect.providers.chat import ChatItem, StreamEnd
+from recollect.providers.connection import Connection, tls_context
+from recollect.providers.embedder import EmbeddingReply, Purpose
 from recollect.providers.faults import Fault
 
 if TYPE_CHECKING:
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
     from ollama import AsyncClient, Client
 
-    from recollect.llm.base import ChatMessage
-    from recollect.providers.chat import ChatItem
-    from recollect.providers.connection import Connection
-    from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
 

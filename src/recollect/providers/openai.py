@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigurationError
-from recollect.llm.base import ChatUsage
+from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.providers.batches import BatchLimits
-from recollect.providers.chat import StreamEnd
-from recollect.providers.connection import tls_context
-from recollect.providers.embedder import EmbeddingReply
+from recollect.providers.chat import ChatItem, StreamEnd
+from recollect.providers.connection import Connection, tls_context
+from recollect.providers.embedder import EmbeddingReply, Purpose
 from recollect.providers.faults import Fault, status_fault
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from openai.types.create_embedding_response import Usage
     from openai.types.responses import Response, ResponseUsage
 
-    from recollect.llm.base import ChatMessage
-    from recollect.providers.chat import ChatItem
-    from recollect.providers.connection import Connection
-    from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
 # What requests need of the SDK.

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recollect.providers.batches import BatchLimits
-from recollect.providers.connection import mask_in_logs
-from recollect.providers.embedder import EmbeddingReply
+from recollect.providers.connection import Connection, mask_in_logs
+from recollect.providers.embedder import EmbeddingReply, Purpose
 from recollect.providers.scorer import RerankReply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.providers.connection import Connection
-    from recollect.providers.embedder import Purpose
     from recollect.providers.registry import ModelRequest
 
 # What requests need of the SDK.

@@ -15,13 +15,12 @@ from markupsafe import Markup
 from recollect.answer.writing import Draft
 from recollect.errors import NotFoundError, RecollectError
 from recollect.model import Answer, Citation, SearchReply, UnsupportedSentence
-from recollect.model.memory import ConversationEntry, Episode
+from recollect.model.memory import ConversationEntry, Episode, SessionRecord
 from recollect.pipeline import View
 from recollect.pipeline.remembered_answers import ANSWER, SOURCES, facts_of
 from recollect.ui.markdown import Marked, finished, to_html
 
 if TYPE_CHECKING:
-    from recollect.model.memory import SessionRecord
     from recollect.pipeline.answering import AskEvent
     from recollect.ui.languages import Language
     from recollect.ui.visit import Visit

@@ -6,15 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TYPE_CHECKING
 
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading
-from recollect.documents.workers import INTERRUPTED
+from recollect.documents.workers import INTERRUPTED, ParserWorkers
 from recollect.model.asking import asking_tenant
-
-if TYPE_CHECKING:
-    from recollect.documents.workers import ParserWorkers
 
 #: Told how many pages of a file were recognised, and how many are to be.
 PageCallback = Callable[[int, int], None]

@@ -10,14 +10,13 @@ from starlette.responses import Response
 
 from recollect.errors import NotFoundError
 from recollect.model.job import JobStatus
-from recollect.pipeline.figures import Window, read_figures, unanswered_questions
+from recollect.pipeline.figures import Figures, Window, read_figures, unanswered_questions
 from recollect.ui.dashboard_charts import RANGES, charts, totals
 from recollect.ui.page_route import page_router
 from recollect.ui.visit import DASHBOARD, PAGE_HEADERS, Visit, Visiting
 
 if TYPE_CHECKING:
     from recollect.pipeline import View
-    from recollect.pipeline.figures import Figures
 
 router = page_router()
 
