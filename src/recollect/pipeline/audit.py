@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.model.arguments import checked
 from recollect.model.time import read_time
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from recollect.model.shown import Access
     from recollect.model.time import Moment
     from recollect.store.access_log import AccessBatch
-    from recollect.store.request_log import RequestLogRepository
+    from recollect.store.logs import LogRepository
+
+_Entry = TypeVar("_Entry")
 
 
 @checked
@@ -75,15 +77,8 @@ class Audit(Group):
         Raises:
             UsageError: One of the times is none.
         """
-        return self._log().page(
-            self._at.owner(),
-            kind=kind,
-            failed=failed,
-            since=_time("since", since),
-            until=_time("until", until),
-            before=before,
-            limit=limit,
-        )
+        self._at.assembly.request_log.flush()
+        return self._page(self._at.store.requests, since, until, before, limit, kind=kind, failed=failed)
 
     def request_totals(self, *, since: Moment | None = None, until: Moment | None = None) -> Sequence[RequestTotals]:
         """The tenant's requests to providers of models, summed up by kind and model.
@@ -95,7 +90,10 @@ class Audit(Group):
         Raises:
             UsageError: One of the times is none.
         """
-        return self._log().totals(self._at.owner(), since=_time("since", since), until=_time("until", until))
+        self._at.assembly.request_log.flush()
+        return self._at.store.requests.totals(
+            self._at.owner(), since=_time("since", since), until=_time("until", until)
+        )
 
     def accesses(
         self,
@@ -120,17 +118,8 @@ class Audit(Group):
         Raises:
             UsageError: One of the times is none.
         """
-        scope = self._at.owner()
         self._at.assembly.access_log.flush()
-        return self._at.store.access_log.page(
-            scope,
-            document=document,
-            actor=actor,
-            since=_time("since", since),
-            until=_time("until", until),
-            before=before,
-            limit=limit,
-        )
+        return self._page(self._at.store.access_log, since, until, before, limit, document=document, actor=actor)
 
     def verify_accesses(self) -> Sequence[AccessBatch]:
         """Compare the log of accesses with the hashes that the audit's chain holds of it, batch by batch."""
@@ -138,9 +127,17 @@ class Audit(Group):
         self._at.assembly.access_log.flush()
         return self._at.store.access_log.verify(scope)
 
-    def _log(self) -> RequestLogRepository:
-        self._at.assembly.request_log.flush()
-        return self._at.store.requests
+    def _page(
+        self,
+        log: LogRepository[_Entry],
+        since: Moment | None,
+        until: Moment | None,
+        before: int | None,
+        limit: int,
+        **filters: object,
+    ) -> list[_Entry]:
+        first, past = _time("since", since), _time("until", until)
+        return log.page(self._at.owner(), since=first, until=past, before=before, limit=limit, **filters)
 
     # Last: its name is a type's in what stands before it.
     def list(
@@ -166,14 +163,7 @@ class Audit(Group):
         Raises:
             UsageError: One of the times is none.
         """
-        return self._at.store.audit.page(
-            self._at.owner(),
-            action=action,
-            since=_time("since", since),
-            until=_time("until", until),
-            before=before,
-            limit=limit,
-        )
+        return self._page(self._at.store.audit, since, until, before, limit, action=action)
 
 
 def _time(name: str, moment: Moment | None) -> datetime | None:

@@ -49,22 +49,14 @@ def clean_up(
     store.collection_notes.expire(scope, store.writer.close)
     # Two who erased the same text from different collections at once may each have left it to the other.
     EmbeddingCacheRepository(store.database, scope).drop_unowned()
-    dropped = store.audit.maintain(
-        scope,
-        partitions=settings.indexing.time_partitions,
-        retention_days=settings.indexing.partition_retention_days,
+    indexing = settings.indexing
+    kept = (
+        (store.audit, indexing.partition_retention_days),
+        (store.requests, indexing.request_retention_days),
+        (store.access_log, indexing.access_retention_days),
     )
-    store.requests.maintain(
-        scope,
-        partitions=settings.indexing.time_partitions,
-        retention_days=settings.indexing.request_retention_days,
-    )
-    store.access_log.maintain(
-        scope,
-        partitions=settings.indexing.time_partitions,
-        retention_days=settings.indexing.access_retention_days,
-    )
-    store.access_log.forget_questions(scope, retention_days=settings.indexing.question_retention_days)
+    dropped, *_ = [log.maintain(scope, partitions=indexing.time_partitions, retention_days=days) for log, days in kept]
+    store.access_log.forget_questions(scope, retention_days=indexing.question_retention_days)
     store.activity.maintain(scope)
     if keep_previous_days is not None:
         store.spaces.drop_previous(scope, days=keep_previous_days)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from psycopg.types.json import Jsonb
 
 from recollect.model.shown import Access
-from recollect.store.audit import PARTITION_UNITS, PARTITIONS_AHEAD, record
-from recollect.store.database import Database, rows
+from recollect.store.audit import record
+from recollect.store.database import records, rows
+from recollect.store.logs import LogRepository
 from recollect.store.sql import queries
 from recollect.store.tenants import TenantDirectory
 
 if TYPE_CHECKING:
     from recollect.model import Scope
-    from recollect.store.audit import TimePartitions
 
 _SQL = queries("access_log")
 
@@ -44,15 +44,21 @@ class AccessBatch:
     intact: bool | None
 
 
-class AccessLogRepository:
+def _access(documents: Sequence[int], versions: Sequence[int], **columns: Any) -> Access:  # noqa: ANN401 - columns
+    return Access(documents=tuple(documents), versions=tuple(versions), **columns)
+
+
+class AccessLogRepository(LogRepository[Access]):
     """Appends to the log of accesses, and reads it.
 
-    Args:
-        database: The store's connections.
+    Filters of a page: ``document``, where the document of this id was shown, and ``actor``, for instance ``user:ann``,
+    with whatever credential.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    _table = "access_log"
+    _page = _SQL["page"]
+    _filters: ClassVar[Mapping[str, object]] = {"document": None, "actor": None}
+    _entry = _access
 
     def append(self, scope: Scope, accesses: Sequence[Access], *, questions: QuestionPolicy) -> None:
         """Store accesses of the scope's tenant, and their hash in its chain, in one transaction.
@@ -82,42 +88,15 @@ class AccessLogRepository:
             details = {"access_ids": ids, "sha256": _digest(made)}
             record(connection, scope, action="access", actor="server", details=details)
 
-    def page(
-        self,
-        scope: Scope,
-        *,
-        document: int | None = None,
-        actor: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> list[Access]:
-        """Accesses of the scope's tenant, newest first.
-
-        Args:
-            scope: Whose.
-            document: Only where this document was shown.
-            actor: Only of this one, for instance ``user:ann``, with whatever credential.
-            since: Only of this time or later.
-            until: Only before this time.
-            before: Only those older than the one of this id: the next page.
-            limit: Accesses at most.
-        """
-        params = {"document": document, "actor": actor, "since": since, "until": until, "before": before}
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["page"], {"tenant_id": scope.tenant_id, "limit": limit, **params})
-        return [_access(row) for row in found]
-
     def verify(self, scope: Scope) -> list[AccessBatch]:
         """Compare what is stored with the hashes in the audit's chain, batch by batch, oldest first."""
         checked = []
         with self._database.transaction(scope) as connection:
             for audit_id, at, details in rows(connection, _SQL["batches"], {"tenant_id": scope.tenant_id}):
                 ids = details["access_ids"]
-                found = rows(connection, _SQL["batch"], {"tenant_id": scope.tenant_id, "ids": ids})
+                found = records(connection, _SQL["batch"], {"tenant_id": scope.tenant_id, "ids": ids}, _access)
                 # Partitions are dropped whole: of a batch either all is there or nothing.
-                intact = _digest([_access(row) for row in found]) == details["sha256"] if found else None
+                intact = _digest(found) == details["sha256"] if found else None
                 checked.append(AccessBatch(audit_id=audit_id, at=at, count=len(ids), intact=intact))
         return checked
 
@@ -126,29 +105,6 @@ class AccessLogRepository:
         if retention_days is not None:
             with self._database.transaction(scope) as connection:
                 connection.execute(_SQL["forget_questions"], {"tenant_id": scope.tenant_id, "days": retention_days})
-
-    def maintain(
-        self,
-        scope: Scope,  # noqa: ARG002 - partitions hold the accesses of all tenants
-        *,
-        partitions: TimePartitions,
-        retention_days: int | None,
-    ) -> tuple[str, ...]:
-        """Drop the partitions that are past their retention, and make those of the time to come.
-
-        Args:
-            scope: Of whoever asks.
-            partitions: How long a new one is.
-            retention_days: Days after whose end a partition is dropped; None: none is.
-
-        Returns:
-            The names of the partitions dropped.
-        """
-        with self._database.autocommit() as connection, connection.transaction():
-            dropped = [] if retention_days is None else rows(connection, _SQL["drop_old"], {"days": retention_days})
-            unit = PARTITION_UNITS[partitions]
-            connection.execute(_SQL["make_partitions"], {"unit": unit, "ahead": PARTITIONS_AHEAD})
-        return tuple(row[0] for row in dropped)
 
 
 def _keyed(question: str | None, salt: bytes) -> str | None:
@@ -172,18 +128,3 @@ def _content(access: Access) -> dict[str, Any]:
 def _digest(accesses: Sequence[Access]) -> str:
     lines = [json.dumps(_content(one), ensure_ascii=False, sort_keys=True) for one in accesses]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _access(row: Sequence[Any]) -> Access:
-    access_id, at, actor, action, request_id, question, question_hash, documents, versions = row
-    return Access(
-        access_id=access_id,
-        at=at,
-        actor=actor,
-        action=action,
-        request_id=request_id,
-        question=question,
-        question_hash=question_hash,
-        documents=tuple(documents),
-        versions=tuple(versions),
-    )

@@ -9,72 +9,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 from psycopg.types.json import Jsonb
 
 from recollect.model import Scope
 from recollect.model.audit import AuditBreak, AuditChain, AuditEntry, AuditRecord
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, rows
+from recollect.store.logs import LogRepository
 from recollect.store.sql import queries
 
 _SQL = queries("audit")
 
-TimePartitions = Literal["hourly", "daily", "weekly", "monthly"]
-#: What the database calls them.
-PARTITION_UNITS: Mapping[TimePartitions, str] = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month"}
-
-#: Partitions that are made ahead, so that a clean-up that comes late finds them still.
-PARTITIONS_AHEAD = 3
-
 _PAGE_ROWS = 500
 
 
-class AuditRepository:
+class AuditRepository(LogRepository[AuditRecord]):
     """Reads the audit and keeps its partitions; those who do something record it themselves (`record`).
 
-    Args:
-        database: The store's connections.
+    Filter of a page: ``action``, for instance ``erase``.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def page(
-        self,
-        scope: Scope,
-        *,
-        action: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> list[AuditRecord]:
-        """Records of the scope's tenant, newest first.
-
-        Args:
-            scope: Whose records.
-            action: Only of this kind, for instance ``erase``; None: all.
-            since: Only of this time or later.
-            until: Only before this time.
-            before: Only records older than the one of this id: the next page.
-            limit: Records at most.
-        """
-        params = {**_filters(scope, action, since, until), "before": before, "limit": limit}
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["page"], params)
-        return [
-            AuditRecord(
-                audit_id=row[0],
-                at=row[1],
-                action=row[2],
-                actor=row[3],
-                details=row[4],
-                number=row[5],
-                hash=row[6].hex(),
-            )
-            for row in found
-        ]
+    _table = "audit"
+    _page = _SQL["page"]
+    _filters: ClassVar[Mapping[str, object]] = {"action": None}
+    _entry = AuditRecord
+    _drop_old = _SQL["drop_old"]
 
     def lines(
         self,
@@ -85,7 +45,7 @@ class AuditRepository:
         until: datetime | None = None,
     ) -> Iterator[str]:
         """The scope's tenant's records as JSON, oldest first, with the very text that was hashed; in bounded memory."""
-        params = _filters(scope, action, since, until)
+        params = {"tenant_id": scope.tenant_id, "action": action, "since": since, "until": until}
         with self._database.transaction(scope) as connection, connection.cursor(name="audit") as cursor:
             cursor.itersize = _PAGE_ROWS
             cursor.execute(_SQL["entries"], params)
@@ -108,30 +68,6 @@ class AuditRepository:
         with self._database.autocommit() as connection:
             tenants = [row[0] for row in rows(connection, _SQL["chains"])]
             return [follow(connection, tenant) for tenant in tenants]
-
-    def maintain(
-        self,
-        scope: Scope,  # noqa: ARG002 - partitions hold the records of all tenants
-        *,
-        partitions: TimePartitions,
-        retention_days: int | None,
-    ) -> tuple[str, ...]:
-        """Drop the audit's partitions that are past their retention, and make those of the time to come.
-
-        Args:
-            scope: Of whoever asks; partitions hold the records of all tenants.
-            partitions: How long a new one is.
-            retention_days: Days after whose end a partition is dropped; None: none is.
-
-        Returns:
-            The names of the partitions dropped.
-        """
-        with self._database.autocommit() as connection, connection.transaction():
-            dropped = [] if retention_days is None else rows(connection, _SQL["drop_old"], {"days": retention_days})
-            connection.execute(
-                _SQL["make_partitions"], {"unit": PARTITION_UNITS[partitions], "ahead": PARTITIONS_AHEAD}
-            )
-        return tuple(row[0] for row in dropped)
 
 
 def record(
@@ -167,10 +103,6 @@ def begin_anew(connection: Connection, scope: Scope) -> None:
     """Let the chain of a tenant whose entries the owner has removed go on behind them, in the same transaction."""
     connection.execute("SELECT set_config('recollect.tenant_id', %s, true)", [str(scope.tenant_id)])
     connection.execute(_SQL["go_on"], {"tenant_id": scope.tenant_id})
-
-
-def _filters(scope: Scope, action: str | None, since: datetime | None, until: datetime | None) -> dict[str, Any]:
-    return {"tenant_id": scope.tenant_id, "action": action, "since": since, "until": until}
 
 
 def follow(connection: Connection, tenant_id: int) -> AuditChain:

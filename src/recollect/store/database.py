@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import sql
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, kwargs_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from recollect.errors import SchemaVersionError, StoreError, StoreUnavailableError
@@ -501,3 +501,11 @@ def rows(
             of a statement that keeps coming may be kept.
     """
     return connection.execute(query, params, binary=True, prepare=prepare).fetchall()
+
+
+def records(
+    connection: Connection, query: LiteralString, params: dict[str, Any], make: Callable[..., _Result]
+) -> list[_Result]:
+    """As `rows`, each row made into something from its columns, which are given by name."""
+    with connection.cursor(binary=True, row_factory=kwargs_row(make)) as cursor:
+        return cursor.execute(query, params).fetchall()

@@ -11,7 +11,8 @@ FROM jsonb_to_recordset(%(entries)s) AS e (
     documents bigint[], versions bigint[], outcome text)
 
 -- page: newest first
-SELECT access_id, at, actor, action, request_id, question, encode(question_hash, 'hex'), documents, versions
+SELECT access_id, at, actor, action, request_id, question, encode(question_hash, 'hex') AS question_hash, documents,
+       versions
 FROM access_log
 WHERE tenant_id = %(tenant_id)s
   AND (%(document)s::bigint IS NULL OR documents @> ARRAY[%(document)s]::bigint[])
@@ -22,7 +23,8 @@ WHERE tenant_id = %(tenant_id)s
 ORDER BY access_id DESC LIMIT %(limit)s
 
 -- batch: as it was hashed
-SELECT access_id, at, actor, action, request_id, NULL, encode(question_hash, 'hex'), documents, versions
+SELECT access_id, at, actor, action, request_id, NULL AS question, encode(question_hash, 'hex') AS question_hash, documents,
+       versions
 FROM access_log WHERE tenant_id = %(tenant_id)s AND access_id = ANY (%(ids)s) ORDER BY access_id
 
 -- batches: what the audit's chain holds of them
@@ -31,9 +33,3 @@ SELECT audit_id, at, details FROM audit WHERE tenant_id = %(tenant_id)s AND acti
 -- forget_questions: that are past their retention; their hashes stay
 UPDATE access_log SET question = NULL
 WHERE tenant_id = %(tenant_id)s AND question IS NOT NULL AND at < now() - make_interval(days => %(days)s)
-
--- drop_old: partitions past their retention
-SELECT drop_time_partitions('access_log', now() - make_interval(days => %(days)s))
-
--- make_partitions: of the time to come
-SELECT make_time_partitions('access_log', %(unit)s, %(ahead)s)

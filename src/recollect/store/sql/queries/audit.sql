@@ -3,7 +3,8 @@ SELECT audit_id, at FROM append_audit(%(tenant_id)s, %(actions)s, %(actors)s, %(
 
 -- page: the newest entries first; a receipt with what its proof found afterwards, which is an entry of its own
 SELECT a.audit_id, a.at, a.action, a.actor,
-       CASE WHEN p.details IS NULL THEN a.details ELSE a.details || (p.details - 'receipt_id') END, a.number, a.hash
+       CASE WHEN p.details IS NULL THEN a.details ELSE a.details || (p.details - 'receipt_id') END AS details,
+       a.number, encode(a.hash, 'hex') AS hash
 FROM audit a LEFT JOIN LATERAL (
     SELECT o.details FROM audit o
     WHERE a.action = 'erase' AND o.tenant_id = a.tenant_id AND o.action = 'erase_proof' AND o.audit_id > a.audit_id
@@ -52,6 +53,3 @@ UPDATE audit_heads SET dropped = number, dropped_hash = hash WHERE tenant_id = %
 
 -- drop_old: partitions past their retention
 SELECT drop_audit(now() - make_interval(days => %(days)s))
-
--- make_partitions: of the time to come
-SELECT make_time_partitions('audit', %(unit)s, %(ahead)s)

@@ -8,7 +8,7 @@ SELECT %(tenant_id)s, * FROM unnest(
 
 -- page: newest first
 SELECT request_id, at, kind, provider, model, inputs, input_tokens, output_tokens, tokens_estimated, attempts,
-       milliseconds, error, status, cost
+       milliseconds, error IS NULL AS success, error, status, cost
 FROM request_log
 WHERE tenant_id = %(tenant_id)s
   AND (%(kind)s::text IS NULL OR kind = %(kind)s)
@@ -19,17 +19,13 @@ WHERE tenant_id = %(tenant_id)s
 ORDER BY request_id DESC LIMIT %(limit)s
 
 -- totals: by kind and model
-SELECT kind, provider, model, count(*), count(error), sum(attempts), sum(inputs), sum(input_tokens), sum(output_tokens),
-       avg(milliseconds) FILTER (WHERE error IS NULL),
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY milliseconds) FILTER (WHERE error IS NULL), sum(cost)
+SELECT kind, provider, model, count(*) AS requests, count(error) AS failures, sum(attempts) AS attempts,
+       sum(inputs) AS inputs, sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
+       avg(milliseconds) FILTER (WHERE error IS NULL) AS mean_milliseconds,
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY milliseconds) FILTER (WHERE error IS NULL) AS p95_milliseconds,
+       sum(cost) AS cost
 FROM request_log
 WHERE tenant_id = %(tenant_id)s
   AND (%(since)s::timestamptz IS NULL OR at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR at < %(until)s)
 GROUP BY kind, provider, model ORDER BY kind, provider, model
-
--- drop_old: partitions past their retention
-SELECT drop_time_partitions('request_log', now() - make_interval(days => %(days)s))
-
--- make_partitions: of the time to come
-SELECT make_time_partitions('request_log', %(unit)s, %(ahead)s)
