@@ -6,7 +6,7 @@ import ast
 import inspect
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -208,10 +208,20 @@ _PLAUSIBLE: dict[str, Any] = {
 }
 
 
+def _parameters(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """Those of a function, the options that it takes as keywords among them."""
+    for one in inspect.signature(function).parameters.values():
+        if one.kind is one.VAR_KEYWORD:
+            options = RecallOptions if "Recall" in str(one.annotation) else RetrievalOptions
+            yield from inspect.signature(options).parameters.values()
+        elif one.name != "self":
+            yield one
+
+
 @st.composite
 def calls(draw: st.DrawFn, function: Callable[..., Any]) -> dict[str, Any]:
     """Arguments by name: one that is wrong among plausible ones, or all by their annotations."""
-    parameters = [one for one in inspect.signature(function).parameters.values() if one.name != "self"]
+    parameters = [*_parameters(function)]
     wrong = draw(st.sampled_from([*(one.name for one in parameters), "all"]))
     chosen = {}
     for parameter in parameters:

@@ -32,7 +32,7 @@ ALONE = {
     "combines two others": "augment_context",
     "not built yet": """
         chat chat_events contents.grep contents.list feedback.judge
-        collections.each contents.each_chunk documents.each jobs.each memory.each_turn""",
+        collections.each contents.each_chunk documents.each memory.each_turn""",
 }
 #: Parameters that one of the two has alone, by their name or by method and name.
 ALONE_PARAMETERS = {

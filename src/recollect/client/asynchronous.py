@@ -22,8 +22,10 @@ from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Unpack
 
     from recollect.client.calls.base import Reply
+    from recollect.model.keywords import SearchKeywords
     from recollect.model.time import Moment
 
 
@@ -118,24 +120,37 @@ class AsyncRemoteView(Groups):
     remember = awaited(RecallCalls.remember)
     recall = awaited(RecallCalls.recall)
 
-    async def retrieve(self, query: str, options: RetrievalOptions | None = None) -> list[RetrievedContext]:
+    async def retrieve(
+        self, query: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> list[RetrievedContext]:
         """The passages that answer a query, best first: `search` without what stands around them."""
-        return list((await self.search(query, options)).results)
+        return list((await self.search(query, options, **keywords)).results)
 
-    async def ask(self, question: str, options: RetrievalOptions | None = None) -> Answer:
+    async def ask(
+        self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> Answer:
         """Answer a question from the knowledge base, with citations, or refuse; see `recollect.View.ask`."""
-        return await _last(self.ask_events(question, options))
+        return await _last(self.ask_events(question, options, **keywords))
 
-    async def ask_stream(self, question: str, options: RetrievalOptions | None = None) -> AsyncGenerator[str | Answer]:
+    async def ask_stream(
+        self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> AsyncGenerator[str | Answer]:
         """As `ask`, but yields the answer as it comes, in whole checked sentences, and the `Answer` at the end."""
-        async with aclosing(self.ask_events(question, options)) as events:
+        async with aclosing(self.ask_events(question, options, **keywords)) as events:
             async for event in events:
                 if isinstance(event, str | Answer):
                     yield event
 
-    async def chat(self, question: str, options: RetrievalOptions | None = None, *, session: str) -> Answer:
+    async def chat(
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        session: str,
+        **keywords: Unpack[SearchKeywords],
+    ) -> Answer:
         """Answer a question of a conversation, which is remembered with its answer."""
-        return await _last(self.chat_events(question, options, session=session))
+        return await _last(self.chat_events(question, options, session=session, **keywords))
 
 
 async def _last(events: AsyncGenerator[AskEvent]) -> Answer:

@@ -26,10 +26,12 @@ from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContex
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
+    from typing import Unpack
 
     from pydantic import TypeAdapter
 
     from recollect.client.calls.base import Reply
+    from recollect.model.keywords import SearchKeywords
     from recollect.model.time import Moment
     from recollect.replies.search import SearchReplyJson
 
@@ -130,21 +132,33 @@ class RemoteView(Groups):
     remember = sent(RecallCalls.remember)
     recall = sent(RecallCalls.recall)
 
-    def retrieve(self, query: str, options: RetrievalOptions | None = None) -> list[RetrievedContext]:
+    def retrieve(
+        self, query: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> list[RetrievedContext]:
         """The passages that answer a query, best first: `search` without what stands around them."""
-        return list(self.search(query, options).results)
+        return list(self.search(query, options, **keywords).results)
 
-    def ask(self, question: str, options: RetrievalOptions | None = None) -> Answer:
+    def ask(self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]) -> Answer:
         """Answer a question from the knowledge base, with citations, or refuse; see `recollect.View.ask`."""
-        return _last(self.ask_events(question, options))
+        return _last(self.ask_events(question, options, **keywords))
 
-    def ask_stream(self, question: str, options: RetrievalOptions | None = None) -> Iterator[str | Answer]:
+    def ask_stream(
+        self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> Iterator[str | Answer]:
         """As `ask`, but yields the answer as it comes, in whole checked sentences, and the `Answer` at the end."""
-        return (event for event in self.ask_events(question, options) if isinstance(event, str | Answer))
+        events = self.ask_events(question, options, **keywords)
+        return (event for event in events if isinstance(event, str | Answer))
 
-    def chat(self, question: str, options: RetrievalOptions | None = None, *, session: str) -> Answer:
+    def chat(
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        session: str,
+        **keywords: Unpack[SearchKeywords],
+    ) -> Answer:
         """Answer a question of a conversation, which is remembered with its answer."""
-        return _last(self.chat_events(question, options, session=session))
+        return _last(self.chat_events(question, options, session=session, **keywords))
 
 
 def passages_within(

@@ -173,6 +173,17 @@ class _Expected:
             part.require(place, one)
 
 
+def require_fields(value: Any, names: Iterable[str]) -> None:  # noqa: ANN401 - an instance of any dataclass
+    """Check attributes of a value by their annotations.
+
+    Raises:
+        UsageError: An attribute is not of its type.
+    """
+    for name, _, expected in _fields_of(value.__class__, False):
+        if name in names:
+            expected.require(name, getattr(value, name))
+
+
 def require_no_path(text: str) -> None:
     """Refuse a text that is the name of a file or folder: its words would be stored, and what is in it would not.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 from recollect.familiar_names import suggesting
 from recollect.model.outline import Outline, PageBox, PassagePart
@@ -313,7 +313,7 @@ class RetrievedContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchReply:
-    """Everything that one search has to say.
+    """Everything that one search has to say. Iterating it gives its results, ``len`` their number, ``[0]`` the best.
 
     Attributes:
         query: As asked.
@@ -345,3 +345,18 @@ class SearchReply:
     usage: TokenUsage | None = None
     wordings: tuple[Wording, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[RetrievedContext]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @overload
+    def __getitem__(self, place: int) -> RetrievedContext: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[RetrievedContext, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> RetrievedContext | tuple[RetrievedContext, ...]:
+        return self.results[place]

@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.config import DEFAULT_COLLECTION
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
+from recollect.model import RetrievalOptions
 from recollect.model.arguments import checked
 from recollect.model.document_record import DOCUMENT_STATUSES
 from recollect.model.history import ErasureProbe, VersionDiff
+from recollect.model.keywords import refined
 from recollect.model.shown import show
 from recollect.model.time import read_lifetime
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 
 if TYPE_CHECKING:
-    from recollect.model import IngestResult, RetrievalOptions, Scope
+    from typing import Unpack
+
+    from recollect.model import IngestResult, Scope
     from recollect.model.document_record import DocumentRecord, DocumentStatus
     from recollect.model.duplicates import Duplicates, SameDocument
     from recollect.model.history import DocumentHistory, ErasureReceipt, EvidenceDiff
+    from recollect.model.keywords import SearchKeywords
     from recollect.model.time import Duration, Moment
 
 
@@ -168,6 +173,7 @@ class Documents(Group):
         from_time: Moment,
         to_time: Moment | None = None,
         options: RetrievalOptions | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> EvidenceDiff:
         """How the evidence for a question changed between two moments: what came, went, stayed and changed.
 
@@ -176,6 +182,7 @@ class Documents(Group):
             from_time: The earlier moment.
             to_time: The later one; None: now.
             options: How to search; None: as answers are searched for.
+            **keywords: Options by name; they win over ``options``.
 
         Raises:
             UsageError: The question, an option or a time is not valid.
@@ -183,7 +190,8 @@ class Documents(Group):
         """
         from recollect.pipeline.evidence import diff_evidence
 
-        return diff_evidence(self._at, question, from_time=from_time, to_time=to_time, options=options)
+        given = refined(RetrievalOptions, options, keywords)
+        return diff_evidence(self._at, question, from_time=from_time, to_time=to_time, options=given)
 
     def restore(self, document: int | str, version: int) -> IngestResult:
         """Make what an old version said the newest version; the versions between stay in the history.

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError
 from recollect.model.arguments import checked
+from recollect.model.keywords import refined
+from recollect.model.memory import RecallOptions
 from recollect.pipeline.search import recall_facts
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Unpack
 
     from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
-    from recollect.model.memory import RecallOptions
+    from recollect.model.keywords import RecallKeywords
 
 
 @checked
@@ -52,18 +55,21 @@ class Facts(Group):
         consolidator = self._at.assembly.memory(scope.tenant_id).consolidator
         return consolidator.consolidate(scope, min_retrievals=least, user=self._at.user, limit=limit)
 
-    def search(self, query: str, options: RecallOptions | None = None) -> list[RecalledFact]:
+    def search(
+        self, query: str, options: RecallOptions | None = None, **keywords: Unpack[RecallKeywords]
+    ) -> list[RecalledFact]:
         """The facts that answer a question, best first, each with the words that it rests on.
 
         Args:
             query: In plain words.
             options: How to search; None: the defaults.
+            **keywords: Options by name; they win over ``options``.
 
         Raises:
             UsageError: The query or an option is not valid.
             NotFoundError: There is no such conversation.
         """
-        return recall_facts(self._at, query, options)
+        return recall_facts(self._at, query, refined(RecallOptions, options, keywords))
 
     def get(self, fact_id: int) -> Fact:
         """One fact with its evidence.

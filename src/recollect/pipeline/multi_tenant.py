@@ -9,12 +9,16 @@ from recollect.config import RAGConfig
 from recollect.errors import ConfigurationError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, Scope, SearchReply
 from recollect.model.arguments import checked
+from recollect.model.keywords import refined
 from recollect.model.scope import Guest, Target
 from recollect.pipeline.owned import OwnedPipeline
 from recollect.pipeline.rag import RAGPipeline
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from recollect.model import IngestResult
+    from recollect.model.keywords import SearchKeywords
     from recollect.model.tenant import Tenant, TenantIdentity, TenantQuota
     from recollect.pipeline.standpoint import Standpoint
     from recollect.pipeline.view import View
@@ -86,6 +90,7 @@ class MultiTenantRAG(OwnedPipeline):
         *,
         collection: str | None = None,
         principal: Principal | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> SearchReply:
         """Find the passages that answer a query in a tenant's knowledge; the rest is as in `ingest` and `View.search`.
 
@@ -96,11 +101,11 @@ class MultiTenantRAG(OwnedPipeline):
         tenant = self._tenant(tenant_id)
         view = self._view(tenant, collection, principal)
         if collection is not None:
-            return view.search(query, options)
+            return view.search(query, options, **keywords)
         own, shared = view.standpoint.collection, tuple(_shared_with(view.standpoint, tenant))
         target = Target(collections=(own,), optional=frozenset({own}), shared=shared)
         searcher = view.standpoint.assembly.searcher
-        return searcher.search(view.scope, query, options or RetrievalOptions(), target)
+        return searcher.search(view.scope, query, refined(RetrievalOptions, options, keywords), target)
 
     def ask(
         self,
@@ -110,9 +115,10 @@ class MultiTenantRAG(OwnedPipeline):
         *,
         collection: str | None = None,
         principal: Principal | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> Answer:
         """Answer a question from a tenant's own collection, with citations, or refuse; see `search` and `View.ask`."""
-        return self._view(self._tenant(tenant_id), collection, principal).ask(question, options)
+        return self._view(self._tenant(tenant_id), collection, principal).ask(question, options, **keywords)
 
     def collection_of(self, tenant_id: int | str) -> str:
         """The name of a tenant's own collection, by ``collection_prefix`` and ``per_tenant_collections``.

@@ -14,9 +14,12 @@ from recollect.pipeline.owned import OwnedPipeline
 from recollect.pipeline.rag import RAGPipeline
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import IngestResult, Principal
     from recollect.model.document_record import DocumentRecord
+    from recollect.model.keywords import SearchKeywords
     from recollect.model.time import Moment
     from recollect.pipeline.view import View
 
@@ -118,13 +121,14 @@ class SessionRAG(OwnedPipeline):
         *,
         collections: Sequence[str] | str = (),
         as_of: Moment | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> SearchReply:
         """Find the passages that answer a query, of a session's documents or of ``collections`` too; see `View.search`.
 
         The reply's ``collection`` is ``session:`` and the id, then the collections; where there are any, each passage
         names its own. Replies are not kept for equal searches.
         """
-        return self.session(session_id, collections=collections).view(as_of=as_of).search(query, options)
+        return self.session(session_id, collections=collections).view(as_of=as_of).search(query, options, **keywords)
 
     def ask_session(
         self,
@@ -134,9 +138,10 @@ class SessionRAG(OwnedPipeline):
         *,
         collections: Sequence[str] | str = (),
         as_of: Moment | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> Answer:
         """Answer a question from what `search_session` finds, with citations, or refuse; see `View.ask`."""
-        return self.session(session_id, collections=collections).view(as_of=as_of).ask(question, options)
+        return self.session(session_id, collections=collections).view(as_of=as_of).ask(question, options, **keywords)
 
     def session(self, session_id: str, *, collections: Sequence[str] | str = ()) -> View:
         """The view of one session, alone or with collections."""

@@ -10,14 +10,17 @@ from recollect.config import RAGConfig
 from recollect.errors import UsageError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, SearchReply
 from recollect.model.arguments import checked
-from recollect.model.time import Duration, Moment, MomentRange, read_duration, read_time
+from recollect.model.time import Duration, Moment, read_duration, read_time
 from recollect.pipeline.owned import OwnedPipeline
 from recollect.pipeline.rag import RAGPipeline
 from recollect.pipeline.standpoint import EVERY_COLLECTION
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from recollect.model import IngestResult
     from recollect.model.history import EvidenceDiff
+    from recollect.model.keywords import SearchKeywords
     from recollect.pipeline.view import View
 
 
@@ -86,9 +89,7 @@ class TemporalRAG(OwnedPipeline):
         options: RetrievalOptions | None = None,
         *,
         as_of: Moment | None = None,
-        event_window: Duration | None = None,
-        event_time_range: MomentRange | None = None,
-        ingestion_time_range: MomentRange | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> SearchReply:
         """Find the passages that answer a query, by time.
 
@@ -96,16 +97,14 @@ class TemporalRAG(OwnedPipeline):
             query: In plain words.
             options: How to search otherwise; None: the configured defaults.
             as_of: Search what was known at this time, with the versions of then; None: now.
-            event_window: Only events within this time before ``as_of``.
-            event_time_range: Only events in this range (the first time belongs to it, the second does not).
-            ingestion_time_range: Only what became known in this range.
+            **keywords: Options by name, which win over ``options``: ``event_window="30d"``, ``event_time_range`` or
+                ``ingestion_time_range``, for instance.
 
         Raises:
             UsageError: The query, an option or a time is not valid.
             NotFoundError: There is no such collection.
         """
-        given = self._timed(options, event_window, event_time_range, ingestion_time_range)
-        return self._view.view(as_of=as_of).search(query, given)
+        return self._view.view(as_of=as_of).search(query, options, **keywords)
 
     def ask(
         self,
@@ -113,13 +112,10 @@ class TemporalRAG(OwnedPipeline):
         options: RetrievalOptions | None = None,
         *,
         as_of: Moment | None = None,
-        event_window: Duration | None = None,
-        event_time_range: MomentRange | None = None,
-        ingestion_time_range: MomentRange | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> Answer:
         """Answer a question from what was known at a time, with citations, or refuse; the arguments are `search`'s."""
-        given = self._timed(options, event_window, event_time_range, ingestion_time_range)
-        return self._view.view(as_of=as_of).ask(question, given)
+        return self._view.view(as_of=as_of).ask(question, options, **keywords)
 
     def find_recent_discoveries(
         self,
@@ -171,21 +167,6 @@ class TemporalRAG(OwnedPipeline):
     def cleanup_expired(self) -> int:
         """Close every document of the tenant whose time is over; returns how many."""
         return self._view.maintenance.close_expired()
-
-    def _timed(
-        self,
-        options: RetrievalOptions | None,
-        event_window: Duration | None,
-        event_time_range: MomentRange | None,
-        ingestion_time_range: MomentRange | None,
-    ) -> RetrievalOptions:
-        given = options or RetrievalOptions()
-        return replace(
-            given,
-            event_window=given.event_window if event_window is None else event_window,
-            event_time_range=given.event_time_range if event_time_range is None else event_time_range,
-            ingestion_time_range=given.ingestion_time_range if ingestion_time_range is None else ingestion_time_range,
-        )
 
 
 def known_span(view: View) -> tuple[datetime, datetime] | None:

@@ -11,11 +11,13 @@ from recollect.errors import UsageError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.arguments import checked
 from recollect.model.audit import require_actor
+from recollect.model.keywords import refined
 from recollect.model.shown import shown
 from recollect.model.time import Moment, read_time
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Unpack
 
     from recollect.config import RAGConfig
     from recollect.context import AssembledContext
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import IngestResult
     from recollect.model.job import Job, JobCallback
+    from recollect.model.keywords import RecallKeywords, SearchKeywords
     from recollect.model.memory import RecallOptions, Recollection, Remembered, Turn
     from recollect.model.remote import Remote
     from recollect.model.why_not import WhyNot
@@ -255,12 +258,15 @@ class View(Groups):
 
     # Searches and answers
 
-    def search(self, query: str, options: RetrievalOptions | None = None) -> SearchReply:
+    def search(
+        self, query: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> SearchReply:
         """Find the passages that answer a query, with timings and the paths taken.
 
         Args:
             query: In plain words.
             options: How to search; None: the configured defaults.
+            **keywords: Options by name, for instance ``top_k=3``; they win over ``options``.
 
         Returns:
             A reply that names the collection, or the session and collections. Where several are searched together,
@@ -271,16 +277,18 @@ class View(Groups):
             NotFoundError: There is no such collection or session. The default collection is empty rather than missing.
             SessionExpiredError: The session's time is over.
         """
-        at, given = self._at, options or RetrievalOptions()
+        at, given = self._at, refined(RetrievalOptions, options, keywords)
         if at.session is None:
             return shown(at.assembly.search(at.scope, query, given, at.target()))
         from recollect.pipeline.search import search
 
         return shown(search(at, query, given))
 
-    def retrieve(self, query: str, options: RetrievalOptions | None = None) -> list[RetrievedContext]:
+    def retrieve(
+        self, query: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> list[RetrievedContext]:
         """The passages that answer a query, best first: `search` without what stands around them."""
-        return list(self.search(query, options).results)
+        return list(self.search(query, options, **keywords).results)
 
     def context(
         self,
@@ -290,6 +298,7 @@ class View(Groups):
         token_budget: int | None = None,
         max_context_length: int | None = None,
         count_tokens: Callable[[str], int] | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> AssembledContext:
         """What a language model should read to answer a query: the passages found, numbered, within a budget.
 
@@ -303,6 +312,7 @@ class View(Groups):
             max_context_length: Characters at most, headers included; None: the configured number.
             count_tokens: Counts the tokens of a text as the model does that will read it; None: the local model's
                 tokenizer, or a quarter of the bytes where there is none.
+            **keywords: As of `search`.
 
         Raises:
             UsageError: The query, an option or a limit is not valid.
@@ -313,7 +323,7 @@ class View(Groups):
         return assembled_context(
             self._at,
             query,
-            options or RetrievalOptions(),
+            refined(RetrievalOptions, options, keywords),
             token_budget=token_budget,
             max_context_length=max_context_length,
             count_tokens=count_tokens,
@@ -336,33 +346,46 @@ class View(Groups):
         options = RetrievalOptions(top_k=top_k, rerank_candidates=max(1, top_k), rerank_from=rerank_from)
         return self.view(collections="*").context(query, options, token_budget=token_budget)
 
-    def ask(self, question: str, options: RetrievalOptions | None = None) -> Answer:
+    def ask(self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]) -> Answer:
         """Answer a question from the knowledge base, with citations, or refuse.
 
         Args:
             question: In plain words.
             options: How to search for the passages; None: the configured defaults.
+            **keywords: As of `search`.
 
         Raises:
             UsageError: The question or an option is not valid.
             NotFoundError: There is no such collection or session.
             ProviderError: The language model failed.
         """
-        *_, answer = self.ask_stream(question, options)
+        *_, answer = self.ask_stream(question, options, **keywords)
         assert isinstance(answer, Answer), "a stream ends with the answer"
         return answer
 
-    def ask_stream(self, question: str, options: RetrievalOptions | None = None) -> Iterator[str | Answer]:
+    def ask_stream(
+        self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> Iterator[str | Answer]:
         """As `ask`, but yields the answer as it comes, in whole checked sentences, and the `Answer` at the end."""
-        return (event for event in self.ask_events(question, options) if isinstance(event, str | Answer))
+        events = self.ask_events(question, options, **keywords)
+        return (event for event in events if isinstance(event, str | Answer))
 
-    def ask_events(self, question: str, options: RetrievalOptions | None = None) -> Iterator[AskEvent]:
+    def ask_events(
+        self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> Iterator[AskEvent]:
         """As `ask_stream`, after the `SearchReply`, each sentence with its `Citation`s and `UnsupportedSentence`."""
         from recollect.pipeline.answering import answer_stream
 
-        yield from answer_stream(self._at, question, self._at.answering(options), writer=self._at.assembly.chat_model)
+        given = self._at.answering(refined(RetrievalOptions, options, keywords))
+        yield from answer_stream(self._at, question, given, writer=self._at.assembly.chat_model)
 
-    def why_not(self, query: str, document: int | str, options: RetrievalOptions | None = None) -> WhyNot:
+    def why_not(
+        self,
+        query: str,
+        document: int | str,
+        options: RetrievalOptions | None = None,
+        **keywords: Unpack[SearchKeywords],
+    ) -> WhyNot:
         """Where a document stands at every stage of a search, what kept it out, and what to change.
 
         The search is run some ten times in different ways, so this takes as much longer than a search.
@@ -371,13 +394,14 @@ class View(Groups):
             query: As it was searched.
             document: The document that is missed: its id, source, title, or the end of its path.
             options: As they were searched with; None: the configured defaults.
+            **keywords: As of `search`.
 
         Raises:
             UsageError: The query or an option is not valid, several documents are meant, or several collections.
             NotFoundError: There is no such collection or document.
         """
         at = self._at
-        given = options or RetrievalOptions()
+        given = refined(RetrievalOptions, options, keywords)
         return at.assembly.why_not().ask(at.present(), query, document, given, collection=at.collection)
 
     def default_options(self) -> RetrievalOptions:
@@ -587,7 +611,9 @@ class View(Groups):
         memory = self._at.assembly.memory(scope.tenant_id).turns
         return memory.remember(scope, self._at.session, complete, user=self._at.user, metadata=metadata)
 
-    def recall(self, query: str, options: RecallOptions | None = None) -> list[Recollection]:
+    def recall(
+        self, query: str, options: RecallOptions | None = None, **keywords: Unpack[RecallKeywords]
+    ) -> list[Recollection]:
         """The turns that answer a question, best first, each with those around it.
 
         They are the view's conversation's, or its user's; of a view with neither, everybody's, as far as its principal
@@ -596,14 +622,16 @@ class View(Groups):
         Args:
             query: In plain words.
             options: How to search; None: the defaults.
+            **keywords: Options by name, for instance ``after=0``; they win over ``options``.
 
         Raises:
             UsageError: The query or an option is not valid.
             NotFoundError: There is no such conversation.
         """
+        from recollect.model.memory import RecallOptions
         from recollect.pipeline.search import recall
 
-        return recall(self._at, query, options)
+        return recall(self._at, query, refined(RecallOptions, options, keywords))
 
     # What it is made of
 

@@ -18,6 +18,7 @@ from recollect.errors import (
     VersionChangedError,
 )
 from recollect.model.document_session import SessionConfig
+from recollect.model.keywords import RecallKeywords, SearchKeywords
 from recollect.model.memory import RecallOptions
 from recollect.model.tenant import TenantQuota
 from recollect.replies.answers import answer_json
@@ -147,6 +148,25 @@ def test_a_client_gives_what_a_view_gives(served, client, name):
         if before == after:
             break
     assert given == after
+
+
+def test_options_are_keywords_and_a_reply_is_its_results(served, client):
+    for keywords, options in ((SearchKeywords, RetrievalOptions), (RecallKeywords, RecallOptions)):
+        types = {name: one.__forward_arg__ for name, one in keywords.__annotations__.items()}
+        assert types == options.__annotations__
+    for view in (served.rag, client):
+        best, *rest = view.search("leave", top_k=2)
+        assert len(rest) == 1 and len(view.search("leave", RetrievalOptions(top_k=2), top_k=1)) == 1
+        reply = view.search("leave", top_k=None, mode="lexical")
+        assert reply.mode == "lexical" and reply[0].rank == 1 and reply[:1] == reply.results[:1]
+        assert view.retrieve("leave", top_k=1)[0].content == best.content
+        assert len(view.context("leave", top_k=1).blocks) == 1
+        assert view.ask("How long is annual leave?", mode="lexical").citations
+        assert len(view.view(user="ada").recall("sister", top_k=1)) <= 1
+        with pytest.raises(UsageError, match="top_k must be a whole number"):
+            view.search("leave", top_k="many")
+        with pytest.raises(TypeError, match="top_k"):
+            view.search("leave", limit=3)
 
 
 def test_what_is_given_has_the_types_of_a_view(served, client):

@@ -17,14 +17,18 @@ from recollect.model import RetrievedContext
 from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
+from recollect.model.keywords import refined
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
 from recollect.model.page import cursor_at
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from recollect.context import ContextAssembly, HybridPassage, RetrievalWeights
     from recollect.context.strategies import ContextStrategy
     from recollect.context.weights import WeightAdaptation
     from recollect.model.feedback import FeedbackCounts
+    from recollect.model.keywords import RecallKeywords
 
 
 class MemoryCalls(Calls):
@@ -169,9 +173,15 @@ class RecallCalls(Calls):
             read=lambda told: read(Remembered, told, positions=tuple(told["positions"])),
         )
 
-    def recall(self, query: str, options: RecallOptions | None = None) -> Call[list[Recollection]]:
+    def recall(
+        self, query: str, options: RecallOptions | None = None, **keywords: Unpack[RecallKeywords]
+    ) -> Call[list[Recollection]]:
         """The turns that answer a query, best first; see `recollect.View.recall`."""
-        body = self._at.conversation() | recall_body(options, turns=True) | {"query": query}
+        body = (
+            self._at.conversation()
+            | recall_body(refined(RecallOptions, options, keywords), turns=True)
+            | {"query": query}
+        )
         return Call(
             method="POST",
             path="/v1/recall",
@@ -195,9 +205,15 @@ class FactCalls(Calls):
             read=lambda told: read(ConsolidationReport, told),
         )
 
-    def search(self, query: str, options: RecallOptions | None = None) -> Call[list[RecalledFact]]:
+    def search(
+        self, query: str, options: RecallOptions | None = None, **keywords: Unpack[RecallKeywords]
+    ) -> Call[list[RecalledFact]]:
         """Those that answer a question, best first."""
-        body = self._at.conversation() | recall_body(options, turns=False) | {"query": query}
+        body = (
+            self._at.conversation()
+            | recall_body(refined(RecallOptions, options, keywords), turns=False)
+            | {"query": query}
+        )
         return Call(
             method="POST",
             path="/v1/facts/search",

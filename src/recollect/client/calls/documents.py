@@ -26,13 +26,17 @@ from recollect.model.history import (
     VersionDiff,
 )
 from recollect.model.job import Job
+from recollect.model.keywords import refined
 from recollect.model.page import cursor_at
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from recollect.client.place import Place
     from recollect.client.uploads import FileToSend
     from recollect.fetching.client import Method
     from recollect.fetching.crawl import CrawlPlan
+    from recollect.model.keywords import SearchKeywords
     from recollect.model.time import Duration, Moment
 
 
@@ -116,9 +120,11 @@ class DocumentCalls(_OfDocuments):
         from_time: Moment,
         to_time: Moment | None = None,
         options: RetrievalOptions | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> Call[EvidenceDiff]:
         """How the evidence for a question changed between two moments: what came, went, stayed and changed."""
-        body = self._at.viewpoint() | search_body(options) | {"question": question, "from": moment_text(from_time)}
+        given = refined(RetrievalOptions, options, keywords)
+        body = self._at.viewpoint() | search_body(given) | {"question": question, "from": moment_text(from_time)}
         if to_time is not None:
             body["to"] = moment_text(to_time)
         return Call(method="POST", path="/v1/diff", body=body, read=_evidence_diff, searches=True)

@@ -11,11 +11,15 @@ from recollect.client.place import given
 from recollect.client.reading import Json, answer_of, passage_of, read, search_reply_of
 from recollect.errors import UsageError
 from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, UnsupportedSentence
+from recollect.model.keywords import refined
 from recollect.model.why_not import WhyNot, WhyNotStage
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from recollect.client.calls.base import Event
     from recollect.context import AssembledContext
+    from recollect.model.keywords import SearchKeywords
 
 #: What a question yields, as `recollect.View.ask_events` does.
 AskEvent: TypeAlias = "SearchReply | str | Citation | UnsupportedSentence | Answer"
@@ -26,9 +30,13 @@ _OF_A_STAGE = ("stage", "passed", "detail")
 class RetrievalCalls(Calls):
     """Searches, contexts and answers; see `recollect.View`."""
 
-    def search(self, query: str, options: RetrievalOptions | None = None) -> Call[SearchReply]:
+    def search(
+        self, query: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> Call[SearchReply]:
         """Find the passages that answer a query; see `recollect.View.search`."""
-        return self._asked("/v1/search", {"query": query}, options, search_reply_of)
+        return self._asked(
+            "/v1/search", {"query": query}, refined(RetrievalOptions, options, keywords), search_reply_of
+        )
 
     def context(
         self,
@@ -37,30 +45,47 @@ class RetrievalCalls(Calls):
         *,
         token_budget: int | None = None,
         max_context_length: int | None = None,
+        **keywords: Unpack[SearchKeywords],
     ) -> Call[AssembledContext]:
         """What a language model should read to answer a query; see `recollect.View.context`.
 
         The text is whole; passages have their places, and not their text once more.
         """
         said = given(query=query, token_budget=token_budget, max_context_length=max_context_length)
-        return self._asked("/v1/context", said, options, _context)
+        return self._asked("/v1/context", said, refined(RetrievalOptions, options, keywords), _context)
 
-    def why_not(self, query: str, document: int | str, options: RetrievalOptions | None = None) -> Call[WhyNot]:
+    def why_not(
+        self,
+        query: str,
+        document: int | str,
+        options: RetrievalOptions | None = None,
+        **keywords: Unpack[SearchKeywords],
+    ) -> Call[WhyNot]:
         """Where a document stands at every stage of a search; see `recollect.View.why_not`."""
-        return self._asked("/v1/why-not", {"query": query, "document": document}, options, _why_not)
+        asked = {"query": query, "document": document}
+        return self._asked("/v1/why-not", asked, refined(RetrievalOptions, options, keywords), _why_not)
 
-    def ask_events(self, question: str, options: RetrievalOptions | None = None) -> EventStream[AskEvent]:
+    def ask_events(
+        self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
+    ) -> EventStream[AskEvent]:
         """As it comes: the `SearchReply`, each sentence with what belongs to it, and the `Answer`.
 
         See `recollect.View.ask_events`. A connection that breaks is made anew, and nothing is lost or comes twice.
         """
-        return _answered(self._asked("/v1/ask", {"question": question}, options, answer_of))
+        given = refined(RetrievalOptions, options, keywords)
+        return _answered(self._asked("/v1/ask", {"question": question}, given, answer_of))
 
     def chat_events(
-        self, question: str, options: RetrievalOptions | None = None, *, session: str
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        session: str,
+        **keywords: Unpack[SearchKeywords],
     ) -> EventStream[AskEvent]:
         """A question of a conversation, which is remembered with its answer; otherwise as `ask_events`."""
-        body = self._at.viewpoint() | search_body(options) | {"question": question, "session": session}
+        given = refined(RetrievalOptions, options, keywords)
+        body = self._at.viewpoint() | search_body(given) | {"question": question, "session": session}
         if self._at.session is not None or body.pop("with", None):
             raise UsageError("A conversation is about collections: chat with a view that has no session of its own.")
         if self._at.user is not None:
@@ -68,7 +93,7 @@ class RetrievalCalls(Calls):
         # Kept idempotent by the stream itself: it is begun once, and gone on with.
         return _answered(Call(method="POST", path="/v1/chat", body=body, read=answer_of))
 
-    def _asked(self, path: str, said: Any, options: RetrievalOptions | None, read_reply: Any) -> Call[Any]:  # noqa: ANN401 - of each its own
+    def _asked(self, path: str, said: Any, options: RetrievalOptions, read_reply: Any) -> Call[Any]:  # noqa: ANN401 - of each its own
         body = self._at.viewpoint() | search_body(options) | dict(said)
         return Call(method="POST", path=path, body=body, read=read_reply, searches=True)
 
