@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Generic, TypeVar
 
 from recollect.errors import RecollectError, StoreError
+from recollect.interruption import carried_through
 from recollect.model import Scope
 
 E = TypeVar("E")
@@ -157,7 +158,9 @@ class BufferedLog(Generic[E]):
 
     def _store_batch(self, tenant_id: int, entries: list[E]) -> StoreError | None:
         try:
-            self._append(Scope(tenant_id=tenant_id), entries)
+            # Whoever has it stored may give up; what is stored is also others'.
+            with carried_through():
+                self._append(Scope(tenant_id=tenant_id), entries)
         except RecollectError as exc:
             waits = self._keeps and isinstance(exc, StoreError) and not self.is_closing
             yet = " yet" if waits else ""

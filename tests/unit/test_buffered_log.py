@@ -9,6 +9,7 @@ import pytest
 
 from recollect.buffered_log import BufferedLog
 from recollect.errors import NotFoundError, StoreError, StoreUnavailableError
+from recollect.interruption import Interruption, check, current
 
 NEVER = 1e6
 
@@ -90,6 +91,26 @@ def test_what_is_added_by_many_threads_is_stored_once(shelf):
         list(threads.map(lambda number: log.add(number % 3, number), range(2_000)))
     log.close()
     assert sorted(number for _, entries in shelf.batches for number in entries) == list(range(2_000))
+
+
+def test_whoever_gives_up_while_it_stores_takes_nothing_with_them(shelf):
+    """Whoever lists a log has it stored first; the entries are those of others."""
+    interruption = Interruption()
+    interruption.interrupt()
+
+    def append(scope, entries):
+        check()
+        shelf.append(scope, entries)
+
+    log = BufferedLog(append, name="things", flush_seconds=NEVER)
+    log.add(1, 1)
+    before = current.set(interruption)
+    try:
+        log.flush()
+    finally:
+        current.reset(before)
+    assert shelf.batches == [(1, [1])]
+    log.close()
 
 
 def test_who_waits_is_served_by_whoever_stores():
