@@ -32,8 +32,9 @@ def test_a_text_that_names_a_file_is_no_document(pipeline: RAGPipeline, tmp_path
     (tmp_path / "leave.md").write_text("# Leave", encoding="utf-8")
     for meant in (str(tmp_path), str(tmp_path / "leave.md")):
         for given in (meant, ["A text.", meant]):
-            with pytest.raises(UsageError, match=r"Give Path\("):
+            with pytest.raises(UsageError, match=r"Say ingest_files\("):
                 pipeline.ingest(given)
+    assert pipeline.ingest_files(str(tmp_path)).added == pipeline.ingest_files([tmp_path / "leave.md"]).unchanged == 1
     assert pipeline.ingest("hr/leave.md says thirty days.").status == "added"
     assert pipeline.ingest(str(tmp_path / "nowhere.md")).status == "added"
 

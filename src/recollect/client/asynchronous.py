@@ -116,6 +116,7 @@ class AsyncRemoteView(Groups):
     ask_events = followed_awaited(RetrievalCalls.ask_events)
     chat_events = followed_awaited(RetrievalCalls.chat_events)
     ingest = awaited(EverydayCalls.ingest)
+    ingest_files = awaited(EverydayCalls.ingest_files)
     ingest_url = awaited(EverydayCalls.ingest_url)
     remember = awaited(RecallCalls.remember)
     recall = awaited(RecallCalls.recall)

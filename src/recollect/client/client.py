@@ -128,6 +128,7 @@ class RemoteView(Groups):
     ask_events = followed(RetrievalCalls.ask_events)
     chat_events = followed(RetrievalCalls.chat_events)
     ingest = sent(EverydayCalls.ingest)
+    ingest_files = sent(EverydayCalls.ingest_files)
     ingest_url = sent(EverydayCalls.ingest_url)
     remember = sent(RecallCalls.remember)
     recall = sent(RecallCalls.recall)

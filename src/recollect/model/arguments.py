@@ -199,7 +199,7 @@ def require_no_path(text: str) -> None:
         return
     if is_there:
         raise UsageError(
-            f"{text!r} is a text, and also the name of a file or folder. Give Path({text!r}) to read that, or "
+            f"{text!r} is a text, and also the name of a file or folder. Say ingest_files({text!r}) to read that, or "
             "Document(content=…) to store these words."
         )
 

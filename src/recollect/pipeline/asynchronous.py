@@ -324,6 +324,7 @@ class AsyncView:
     ask_events = streamed(View.ask_events)
     why_not = threaded(View.why_not)
     ingest = threaded(View.ingest)
+    ingest_files = threaded(View.ingest_files)
     ingest_url = threaded(View.ingest_url)
     remember = threaded(View.remember)
     recall = threaded(View.recall)

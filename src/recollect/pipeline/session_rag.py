@@ -105,8 +105,8 @@ class SessionRAG(OwnedPipeline):
         on_progress: ProgressCallback | None = None,
     ) -> IngestReport:
         """Store files and folders that only this session finds; see `View.ingest`."""
-        return self.session(session_id).ingest(
-            [Path(path) for path in paths], force=force, follow_links=follow_links, tags=tags, on_progress=on_progress
+        return self.session(session_id).ingest_files(
+            paths, force=force, follow_links=follow_links, tags=tags, on_progress=on_progress
         )
 
     def session_documents(self, session_id: str, *, after: int = 0, limit: int = 100) -> list[DocumentRecord]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -451,6 +452,7 @@ class View(Groups):
 
         Args:
             what: A document or its text; any number of them, from any iterable; or a `Path`, or several.
+                A ``str`` is always a text, and never a path, which `ingest_files` takes.
             force: Store it anew even if it is unchanged.
             sync: Of files: close the documents whose files have disappeared from the folders.
             follow_links: Of files: whether links below a folder are followed, wherever they lead; None: as configured.
@@ -465,7 +467,7 @@ class View(Groups):
             its errors, and so are those for which a session had no room.
 
         Raises:
-            UsageError: A document holds no text, a text is the name of a file or folder that is there (give a `Path`),
+            UsageError: A document holds no text, a text is the name of a file or folder that is there,
                 documents and files are mixed, or an option is not for documents.
             PersonalDataError: A document holds personal data, which the tenant's policy refuses; of files, an error of
                 the report.
@@ -475,19 +477,63 @@ class View(Groups):
             SessionFullError: It holds as many documents as it may; the batches before are stored.
             ProviderError: The embedding model failed.
         """
-        from recollect.pipeline.ingesting import FileOptions, sorted_out, store_documents, store_files
+        from recollect.pipeline.ingesting import sorted_out, store_documents
 
         alone = isinstance(what, Document | str | Path)
         documents, paths = sorted_out([what] if alone else what)  # type: ignore[list-item, arg-type]
         if paths:
-            options = FileOptions(
-                force=force, follow_links=follow_links, tags=tags, permissions=permissions, on_progress=on_progress
+            return self.ingest_files(
+                paths,
+                force=force,
+                sync=sync,
+                follow_links=follow_links,
+                tags=tags,
+                permissions=permissions,
+                on_progress=on_progress,
             )
-            return store_files(self._at, paths, options, sync=sync)
         if sync or follow_links is not None or tags or permissions is not None or on_progress is not None:
             raise UsageError("sync, follow_links, tags, permissions and on_progress are for files, which are a Path.")
         results = store_documents(self._at, documents, force=force)
         return results[0] if alone else results
+
+    def ingest_files(
+        self,
+        paths: Path | str | Sequence[Path | str],
+        *,
+        force: bool = False,
+        sync: bool = False,
+        follow_links: bool | None = None,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> IngestReport:
+        """Store files and what folders hold: `ingest` of a `Path`, or of several.
+
+        Args:
+            paths: A file or folder, or several.
+            force: As of `ingest`, like the others.
+            sync: As there.
+            follow_links: As there.
+            tags: As there.
+            permissions: As there.
+            on_progress: As there.
+
+        Raises:
+            NotFoundError: A path does not exist; the others are `ingest`'s.
+
+        Example:
+            >>> from recollect import RAGPipeline
+            >>> with RAGPipeline() as rag:  # doctest: +SKIP
+            ...     rag.ingest_files("handbook/").added
+            12
+        """
+        from recollect.pipeline.ingesting import FileOptions, store_files
+
+        several = [paths] if isinstance(paths, str | PathLike) else paths
+        options = FileOptions(
+            force=force, follow_links=follow_links, tags=tags, permissions=permissions, on_progress=on_progress
+        )
+        return store_files(self._at, [Path(path) for path in several], options, sync=sync)
 
     def ingest_url(
         self,

@@ -252,7 +252,7 @@ def test_files_are_sent_stored_and_downloaded_again(served, client, tmp_path: Pa
         "hr/notes.md": ("hr", ("sent",)),
         "notes.md": (None, ("sent",)),
     }
-    again = office.ingest(folder, tags=["sent"])
+    again = office.ingest_files(str(folder), tags=["sent"])
     assert (again.added, again.unchanged) == (0, 2)
     original = office.contents.original(documents["notes.md"].document_id)
     assert (original.read(), original.byte_count) == ((folder / "notes.md").read_bytes(), 32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -75,13 +76,38 @@ class EverydayCalls(Calls):
             UsageError: ``sync`` is asked for: a server does not know which files a folder here has lost.
         """
         documents, paths = sorted_out(what)
-        calls = IngestCalls(self._at)
-        if not paths:
-            results = yield from store_documents(calls, documents, force=force)
-            return results[0] if isinstance(what, Document | str) else results
+        if paths:
+            return (
+                yield from self.ingest_files(
+                    paths,
+                    force=force,
+                    sync=sync,
+                    follow_links=follow_links,
+                    tags=tags,
+                    permissions=permissions,
+                    on_progress=on_progress,
+                )
+            )
+        results = yield from store_documents(IngestCalls(self._at), documents, force=force)
+        return results[0] if isinstance(what, Document | str) else results
+
+    def ingest_files(
+        self,
+        paths: Path | str | Sequence[Path | str],
+        *,
+        force: bool = False,
+        sync: bool = False,
+        follow_links: bool | None = None,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> Steps[IngestReport]:
+        """Send files and what folders hold, and wait until the server has stored them; see `ingest`."""
         _refuse_sync(sync)
+        several = [paths] if isinstance(paths, str | PathLike) else paths
         options = FileOptions(force=force, tags=tags, permissions=permissions, follow_links=bool(follow_links))
-        return (yield from store_files(calls, JobCalls(self._at), paths, options, on_progress))
+        found = [Path(path) for path in several]
+        return (yield from store_files(IngestCalls(self._at), JobCalls(self._at), found, options, on_progress))
 
     def ingest_url(
         self,
