@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from recollect.errors import UsageError
-from recollect.model.record import Record, json_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.client import Client
     from recollect.config import RAGConfig
     from recollect.model import Principal
+    from recollect.model.record import Record
     from recollect.model.time import Moment
     from recollect.pipeline import RAGPipeline, View
     from recollect.replies.me import MeJson
@@ -288,6 +288,8 @@ class CommandContext:
 
     def emit(self, document: Mapping[str, Any] | Record) -> None:
         """Print the command's one JSON document."""
+        from recollect.model.record import Record, json_of
+
         write_json(json_of(document) if isinstance(document, Record) else document)
 
     def emit_line(self, document: Mapping[str, Any]) -> None:
