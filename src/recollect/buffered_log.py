@@ -60,6 +60,7 @@ class BufferedLog(Generic[E]):
         # Entries are counted as they come: how many came, are stored, and could not be stored at the last try.
         self._added = self._stored = self._failed_to = 0
         self._failed: StoreError | None = None
+        self._lost = 0
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._turn = threading.Condition()
@@ -72,17 +73,15 @@ class BufferedLog(Generic[E]):
         with self._lock:
             self._waiting.extend((tenant_id, entry) for entry in entries)
             self._added += len(entries)
-            lost = max(0, len(self._waiting) - self._most_waiting)
-            for _ in range(lost):
+            while len(self._waiting) > self._most_waiting:
                 self._waiting.popleft()
+                self._lost += 1
             if self._thread is None:
                 # An event of its own: a thread that did not end in time must not go on beside this one.
                 self._closing = threading.Event()
                 name = f"recollect-{self._name}"
                 self._thread = threading.Thread(target=self._run, args=(self._closing,), name=name, daemon=True)
                 self._thread.start()
-        if lost:
-            _log.error("%d entries of the log of %s are lost: more than %d wait.", lost, self._name, self._most_waiting)
 
     @property
     def waiting(self) -> int:
@@ -102,6 +101,9 @@ class BufferedLog(Generic[E]):
             with self._lock:
                 waiting, upto = sorted(self._waiting, key=itemgetter(0)), self._added
                 self._waiting.clear()
+                lost, self._lost = self._lost, 0
+            if lost:
+                _log.error("%d %s are not in their log: more than %d waited.", lost, self._name, self._most_waiting)
             for tenant_id, group in groupby(waiting, key=itemgetter(0)):
                 entries = (entry for _, entry in group)
                 while batch := list(islice(entries, self._batch)):

@@ -40,7 +40,7 @@ class ActivityLog(Observer):
     def __init__(self, store: Callable[[], Store], *, flush_seconds: float = FLUSH_SECONDS) -> None:
         self._store = store
         self._log: BufferedLog[_Event] = BufferedLog(
-            self._append, name="activity", flush_seconds=flush_seconds, batch=100_000, level=logging.INFO
+            self._append, name="events", flush_seconds=flush_seconds, batch=100_000, level=logging.INFO
         )
 
     def count(self, tenant_id: int, name: ActivityName, label: str, milliseconds: float | None = None) -> None:

@@ -6,10 +6,10 @@ import logging
 import math
 import random
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.buffered_log import BufferedLog
 from recollect.embedding.cached import CacheCounts
@@ -35,8 +35,9 @@ PROBE_GAP_SECONDS = 10.0
 # After a probe, so many times as long as it took passes before the next one: a fiftieth of one processor at most.
 _REST = 50
 
+_Event = Literal["reply kept", "reply made", "embedding kept", "embedding made"]
 # The collection, and what happened in it.
-_Entry: TypeAlias = tuple[int, SearchHealth | Sample]
+_Entry: TypeAlias = tuple[int, _Event | Sample]
 
 
 class SearchMonitor:
@@ -79,9 +80,9 @@ class SearchMonitor:
         self._next_probe = 0.0
         self._closed = False
         self._end = Interruption()
-        self._counts: BufferedLog[_Entry] = BufferedLog(
+        self._log: BufferedLog[_Entry] = BufferedLog(
             self._write,
-            name="search-health",
+            name="search-counts",
             flush_seconds=flush_seconds,
             batch=100_000,
             keeps=True,
@@ -90,37 +91,49 @@ class SearchMonitor:
 
     def replied(self, scope: Scope, collection: Collection, *, cached: bool) -> None:
         """A search that asked the cache of replies has its reply: from there, or computed."""
-        self._count(scope, collection, SearchHealth(result_cache=HitCounts(hits=int(cached), misses=int(not cached))))
+        self._add(scope, collection, "reply kept" if cached else "reply made")
 
     def searched(self, scope: Scope, request: CandidateRequest, found: Candidates) -> None:
         """The candidates of a search are found, in the calling thread."""
         queries = self._take_query_counts()
-        if queries.hits or queries.misses:
-            counts = HitCounts(hits=queries.hits, misses=queries.misses)
-            self._count(scope, request.collection, SearchHealth(query_embedding_cache=counts))
+        kept: _Event = "embedding kept"
+        made: _Event = "embedding made"
+        self._add(scope, request.collection, *[kept] * queries.hits, *[made] * queries.misses)
         if found.exact or self._chance() >= self._probe_rate or self._clock() < self._next_probe:
             return
         sample = Sample(scope=scope, request=request, found=found)
         if not sample.exact:
             # Until it is measured. Of two threads that come at once both may be taken, which does no harm.
             self._next_probe = math.inf
-            self._count(scope, request.collection, sample)
+            self._add(scope, request.collection, sample)
 
     def close(self) -> None:
         """End the watch and write what was counted; idempotent. A probe under way is given up."""
         self._closed = True
         self._end.interrupt()
-        self._counts.close()
+        self._log.close()
 
-    def _count(self, scope: Scope, collection: Collection, happened: SearchHealth | Sample) -> None:
-        if not self._closed:
-            self._counts.add(scope.tenant_id, (collection.collection_id, happened))
+    def _add(self, scope: Scope, collection: Collection, *happened: _Event | Sample) -> None:
+        if happened and not self._closed:
+            self._log.add(scope.tenant_id, *((collection.collection_id, one) for one in happened))
 
     def _write(self, scope: Scope, entries: list[_Entry]) -> None:
-        counted: defaultdict[int, SearchHealth] = defaultdict(SearchHealth)
+        counts: Counter[tuple[int, _Event]] = Counter()
+        probed: defaultdict[int, SearchHealth] = defaultdict(SearchHealth)
         for collection_id, happened in entries:
-            counted[collection_id] += self._measured(happened) if isinstance(happened, Sample) else happened
-        self._repository.add(scope, {number: one for number, one in counted.items() if one != SearchHealth()})
+            if isinstance(happened, Sample):
+                probed[collection_id] += self._measured(happened)
+            else:
+                counts[collection_id, happened] += 1
+        added = {}
+        for number in {collection_id for collection_id, _ in entries}:
+            replies = HitCounts(hits=counts[number, "reply kept"], misses=counts[number, "reply made"])
+            embeddings = HitCounts(hits=counts[number, "embedding kept"], misses=counts[number, "embedding made"])
+            health = probed[number] + SearchHealth(result_cache=replies, query_embedding_cache=embeddings)
+            # Nothing is known of a search that could not be measured.
+            if health != SearchHealth():
+                added[number] = health
+        self._repository.add(scope, added)
 
     def _measured(self, sample: Sample) -> SearchHealth:
         started = self._clock()
