@@ -18,7 +18,8 @@ from fastapi.testclient import TestClient
 from pydantic import BaseModel
 
 import recollect
-from recollect import RAGConfig, RAGPipeline
+from recollect import Principal, RAGConfig, RAGPipeline
+from recollect.model.key import ACCESS_SCOPES
 from recollect.server.answer_events import ANSWER_EVENTS
 from recollect.server.app import create_app
 from recollect.server.problems import _ROWS
@@ -113,7 +114,38 @@ def settings(model: type[BaseModel], before: str = "") -> Iterator[str]:
             yield f"{before}{name}"
 
 
-PARTS: dict[str, Callable[[FastAPI], str]] = {"openapi.txt": openapi, "tools.txt": tools, "names.txt": names}
+ANN = Principal(user_id="ann", roles=("clerk",))
+
+#: Whose keys ask every operation. None opens what another one does.
+KEYS: dict[str, dict[str, object]] = {
+    **{scope: {"scopes": [scope]} for scope in ACCESS_SCOPES},
+    **{f"ann {scope}": {"scopes": [scope], "principal": ANN} for scope in ("read", "write", "admin")},
+}
+
+
+def rights(app: FastAPI) -> str:
+    """What every operation replies to every kind of key, asked for things that there are not, with an empty body."""
+    rag = app.state.service.rag
+    secrets = {name: rag.keys.create(name, **given).secret for name, given in KEYS.items()}
+    found: dict[str, object] = {}
+    with TestClient(create_app(rag), base_url="http://127.0.0.1:8321", raise_server_exceptions=False) as client:
+        for path, methods in app.openapi()["paths"].items():
+            nowhere = re.sub(r"{(?:job_id|document_id|fact)}", "999999", path)
+            for method in methods:
+                asked = (method, re.sub(r"{\w+}", "nothing", nowhere))
+                found[f"{path} {method}"] = {
+                    name: client.request(*asked, json={}, headers={"Authorization": f"Bearer {secret}"}).status_code
+                    for name, secret in secrets.items()
+                }
+    return lines(found)
+
+
+PARTS: dict[str, Callable[[FastAPI], str]] = {
+    "openapi.txt": openapi,
+    "tools.txt": tools,
+    "names.txt": names,
+    "rights.txt": rights,
+}
 
 
 def surface(rag: RAGPipeline) -> dict[str, str]:
