@@ -11,7 +11,7 @@ from recollect.cli._command_context import argument_text
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
-    from recollect.cli._options import SearchOptions
+    from recollect.cli._searching import SearchOptions
     from recollect.model import Principal
 
 _PANEL = "Who asks"

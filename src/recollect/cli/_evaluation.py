@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recollect.cli._command_context import CommandContext
-    from recollect.cli._options import SearchOptions
     from recollect.cli._progress import WorkBar
+    from recollect.cli._searching import SearchOptions
     from recollect.config import RAGConfig
     from recollect.evaluation.datasets import DataSet, Question
     from recollect.evaluation.outcomes import Outcome

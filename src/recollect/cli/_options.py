@@ -7,23 +7,16 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from recollect.cli._command_context import CommandContext, GlobalOptions
 from recollect.errors import UsageError
 
-if TYPE_CHECKING:
-    from recollect.config import RAGConfig
-    from recollect.model import RetrievalOptions
-
 #: Whoever read the output has read enough; 128 and the signal's number, as shells report it.
 STATUS_BROKEN_PIPE = 141
 
-_SEARCH_PANEL = "Search"
-_FILTER_PANEL = "Filters"
-_RESULT_PANEL = "Results"
 _CHUNKING_PANEL = "Chunking"
 
 JsonScalar = str | int | float | bool | None
@@ -37,13 +30,6 @@ class Mode(StrEnum):
     LEXICAL = "lexical"
 
 
-class Fusion(StrEnum):
-    """How the retrievers' results become one list."""
-
-    WEIGHTED = "weighted"
-    RRF = "rrf"
-
-
 @dataclass(frozen=True, kw_only=True)
 class CollectionOption:
     """The collection that a command works on."""
@@ -51,175 +37,6 @@ class CollectionOption:
     collection: Annotated[
         str | None, typer.Option("--collection", "-c", help="The collection; by default the configured one.")
     ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """How a command searches."""
-
-    mode: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODE",
-            help="Words and meaning (hybrid), meaning only (dense), words only (lexical), or a retriever of your own.",
-            rich_help_panel=_SEARCH_PANEL,
-        ),
-    ] = None
-    top_k: Annotated[
-        int | None, typer.Option("--top-k", "-k", help="Passages to find, 1 to 1,000.", rich_help_panel=_SEARCH_PANEL)
-    ] = None
-    fusion: Annotated[
-        Fusion | None,
-        typer.Option(help="Add normalised scores, or reciprocal ranks.", rich_help_panel=_SEARCH_PANEL),
-    ] = None
-    dense_weight: Annotated[
-        float | None,
-        typer.Option(help="Share of the meaning in either fusion, 0 to 1.", rich_help_panel=_SEARCH_PANEL),
-    ] = None
-    rrf_k: Annotated[
-        int | None, typer.Option(help="The constant k of reciprocal rank fusion.", rich_help_panel=_SEARCH_PANEL)
-    ] = None
-    candidates: Annotated[
-        int | None, typer.Option(help="Passages that each retriever contributes.", rich_help_panel=_SEARCH_PANEL)
-    ] = None
-    min_similarity: Annotated[
-        float | None,
-        typer.Option(help="Drop passages of a lower cosine similarity, -1 to 1.", rich_help_panel=_SEARCH_PANEL),
-    ] = None
-    min_relevance: Annotated[
-        float | None,
-        typer.Option(help="Drop passages of a lower relevance, 0 to 1; 0: none.", rich_help_panel=_SEARCH_PANEL),
-    ] = None
-    rerank: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Reranker: consensus, bm25, best_sentence, late_interaction, cross_encoder, none, or one of your own.",
-            rich_help_panel=_RESULT_PANEL,
-        ),
-    ] = None
-    rerank_candidates: Annotated[
-        int | None, typer.Option(help="Passages that the reranker sees.", rich_help_panel=_RESULT_PANEL)
-    ] = None
-    pseudo_relevance: Annotated[
-        bool | None,
-        typer.Option(
-            "--pseudo-relevance/--no-pseudo-relevance",
-            help="Let the first results move the query.",
-            rich_help_panel=_RESULT_PANEL,
-        ),
-    ] = None
-    min_score: Annotated[
-        float | None, typer.Option(help="Drop passages of a lower score.", rich_help_panel=_RESULT_PANEL)
-    ] = None
-    collapse: Annotated[
-        bool | None,
-        typer.Option(
-            "--collapse/--no-collapse",
-            help="Of what several documents say in the same words, show only the best.",
-            rich_help_panel=_RESULT_PANEL,
-        ),
-    ] = None
-    mmr: Annotated[
-        float | None,
-        typer.Option(help="Balance relevance (1) against variety (0).", rich_help_panel=_RESULT_PANEL),
-    ] = None
-    neighbours: Annotated[
-        int, typer.Option(help="Chunks to show before and after each, 0 to 10.", rich_help_panel=_RESULT_PANEL)
-    ] = 0
-    merge: Annotated[
-        bool, typer.Option("--merge", help="Join passages that touch or overlap.", rich_help_panel=_RESULT_PANEL)
-    ] = False
-    department: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this department; repeat for one of several.", rich_help_panel=_FILTER_PANEL),
-    ] = None
-    source: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this source; repeat for one of several.", rich_help_panel=_FILTER_PANEL),
-    ] = None
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(help="Only documents with this tag; repeat for all of several.", rich_help_panel=_FILTER_PANEL),
-    ] = None
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Only documents whose metadata has this value (as JSON, or else as text); repeat for more.",
-            rich_help_panel=_FILTER_PANEL,
-        ),
-    ] = None
-
-    filter: Annotated[
-        str | None,
-        typer.Option(
-            metavar="JSON",
-            help='A filter in the full language, for instance {"metadata.year": {"gte": 2024}}.',
-            rich_help_panel=_FILTER_PANEL,
-        ),
-    ] = None
-
-    def retrieval(self, config: RAGConfig, *, explain: bool = False) -> RetrievalOptions:
-        """As the library takes them.
-
-        Args:
-            config: What applies where an option is not given.
-            explain: Whether to say how each passage came to its rank.
-
-        Raises:
-            UsageError: A ``--where`` is not ``KEY=VALUE``, a ``--filter`` is not a JSON object, or an option has no
-                effect beside another.
-        """
-        from recollect.model import RetrievalOptions
-
-        configured = config.retrieval
-        self._require_effect(self.mode or configured.mode, Fusion(self.fusion or configured.fusion))
-        return RetrievalOptions(
-            top_k=self.top_k,
-            mode=self.mode or None,
-            fusion=self.fusion.value if self.fusion else None,
-            dense_weight=self.dense_weight,
-            rrf_k=self.rrf_k,
-            candidates=self.candidates,
-            similarity_threshold=self.min_similarity,
-            department=tuple(self.department or ()),
-            source=tuple(self.source or ()),
-            tags=tuple(self.tag or ()),
-            metadata_filters=key_values(self.where or (), option="--where"),
-            filters=_json_object(self.filter) if self.filter is not None else None,
-            explain=explain,
-            rerank=self.rerank,
-            rerank_candidates=self.rerank_candidates,
-            pseudo_relevance=self.pseudo_relevance,
-            min_score=self.min_score,
-            min_relevance=self.min_relevance,
-            collapse_duplicates=self.collapse,
-            mmr_lambda=self.mmr,
-            neighbours=self.neighbours,
-            merge_adjacent=self.merge,
-        )
-
-    def _require_effect(self, mode: str, fusion: Fusion) -> None:
-        """Refuses what another option leaves without effect."""
-        if mode != Mode.HYBRID:
-            for name, value in (("fusion", self.fusion), ("dense-weight", self.dense_weight), ("rrf-k", self.rrf_k)):
-                if value is not None:
-                    raise UsageError(
-                        f"--{name} joins two retrievers, and --mode {mode} has one: leave one of both out."
-                    )
-        if self.rrf_k is not None and fusion is not Fusion.RRF:
-            raise UsageError("--rrf-k is the constant of reciprocal rank fusion: give --fusion rrf with it.")
-        if self.rerank_candidates is None:
-            return
-        if self.rerank == "none" or (self.rerank is None and mode != Mode.HYBRID):
-            raise UsageError("--rerank-candidates are what a reranker sees, and there is none: name one with --rerank.")
-
-
-#: Only of commands that show how passages came to their ranks.
-Explain = Annotated[
-    bool, typer.Option("--explain", help="Say how each passage came to its rank.", rich_help_panel=_SEARCH_PANEL)
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,24 +115,15 @@ def key_values(items: list[str] | tuple[str, ...], *, option: str) -> dict[str, 
     return values
 
 
-def _json_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text, parse_constant=_not_a_value)
-    except (ValueError, RecursionError) as exc:
-        raise UsageError(f"--filter takes a JSON object, and {text!r} is no JSON: {exc}.") from exc
-    if not isinstance(value, dict):
-        raise UsageError(f"--filter takes a JSON object of fields and conditions, not {text!r}.")
-    return value
-
-
 def _json_or_text(value: str) -> Any:  # noqa: ANN401 - whatever JSON holds
     try:
-        return json.loads(value, parse_constant=_not_a_value)
+        return json.loads(value, parse_constant=not_a_value)
     except (ValueError, RecursionError):
         return value
 
 
-def _not_a_value(name: str) -> None:
+def not_a_value(name: str) -> None:
+    """Refuse NaN and the infinities, which Python's JSON has and JSON has not."""
     raise ValueError(name)
 
 

@@ -1,22 +1,36 @@
-"""What a command searches: a collection, all of them, or the documents of a session, alone or with collections."""
+"""How a command searches, and what: a collection, all of them, or a session's documents, alone or with collections."""
 
 from __future__ import annotations
 
+import json
 import shlex
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._options import Mode, key_values, not_a_value
 from recollect.errors import UsageError
+from recollect.model.search_options import (
+    FusionMethod,
+    RetrievalOptions,
+    SearchOption,
+    options_named,
+    search_options,
+)
+from recollect.model.time import Duration, MomentRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.model import RetrievalOptions
+    from recollect.config import RAGConfig
     from recollect.model.collection import Collection
     from recollect.pipeline import View
+
+_T = TypeVar("_T")
 
 #: Stands for every collection.
 EVERYWHERE = "*"
@@ -24,6 +38,119 @@ EVERYWHERE = "*"
 _PANEL = "Sessions"
 # Collections that a message names.
 _NAMED = 5
+
+
+class Fusion(StrEnum):
+    """How the retrievers' results become one list."""
+
+    WEIGHTED = "weighted"
+    RRF = "rrf"
+
+
+# How the command line takes what is no number, text or flag, and what the library takes of it.
+_TYPES: dict[Any, Any] = {
+    FusionMethod | None: Fusion | None,
+    tuple[str, ...]: list[str] | None,
+    Mapping[str, Any]: list[str] | None,
+    Mapping[str, Any] | None: str | None,
+    Duration | None: str | None,
+    MomentRange | None: str | None,
+}
+_READERS: dict[Any, Callable[[Any], object]] = {
+    FusionMethod | None: lambda given: given and given.value,
+    tuple[str, ...]: lambda given: tuple(given or ()),
+    Mapping[str, Any]: lambda given: key_values(given or (), option="--where"),
+    Mapping[str, Any] | None: lambda given: None if given is None else _json_object(given),
+}
+_MORE = {tuple[str, ...]: "; repeat for more.", Mapping[str, Any]: " (as JSON, or else as text); repeat for more."}
+
+
+def taking(*panels: str) -> Callable[[type[_T]], type[_T]]:
+    """Give a group of options one for each option of a search under these headings of ``--help``."""
+
+    def add(group: type[_T]) -> type[_T]:
+        for option in search_options():
+            for name, text in option.described if option.panel in panels else ():
+                told = typer.Option(
+                    *_flags(name, option),
+                    help=text.removesuffix(".") + _MORE[option.type] if option.type in _MORE else text,
+                    metavar=option.metavar,
+                    rich_help_panel=option.panel,
+                )
+                group.__annotations__[name] = Annotated[_TYPES.get(option.type, option.type), told]
+                setattr(group, name, None if option.type in _TYPES else option.default)
+        return group
+
+    return add
+
+
+def _flags(name: str, option: SearchOption) -> list[str]:
+    flag = f"--{name.replace('_', '-')}"
+    if option.type == bool | None:
+        return [f"{flag}/--no-{flag.removeprefix('--')}"]
+    return [flag, option.short] if option.short else [flag]
+
+
+def given_by(group: object) -> dict[str, Any]:
+    """What a group of options says of a search, by the names of its options.
+
+    Raises:
+        UsageError: A ``--where`` is not ``KEY=VALUE``, or a ``--filter`` is not a JSON object.
+    """
+    given: dict[str, Any] = {}
+    for option in search_options():
+        for name in option.names:
+            if hasattr(group, name):
+                value = getattr(group, name)
+                given[name] = _READERS[option.type](value) if option.type in _READERS else value
+    return given
+
+
+@dataclass(frozen=True, kw_only=True)
+@taking("Search", "Results", "Filters")
+class SearchOptions:
+    """How a command searches: what `RetrievalOptions` declares under these headings."""
+
+    # Named for `AccessOptions`, to which it means something else.
+    department: list[str] | None = None
+
+    def retrieval(self, config: RAGConfig, *, explain: bool = False) -> RetrievalOptions:
+        """As the library takes them.
+
+        Args:
+            config: What applies where an option is not given.
+            explain: Whether to say how each passage came to its rank.
+
+        Raises:
+            UsageError: A ``--where`` is not ``KEY=VALUE``, a ``--filter`` is not a JSON object, or an option has no
+                effect beside another.
+        """
+        given = replace(options_named(given_by(self)), explain=explain)
+        options = replace(given, mode=given.mode or None)
+        _require_effect(options, config)
+        return options
+
+
+def _require_effect(options: RetrievalOptions, config: RAGConfig) -> None:
+    """Refuses what another option leaves without effect."""
+    mode = options.mode or config.retrieval.mode
+    if mode != Mode.HYBRID:
+        for name in ("fusion", "dense_weight", "rrf_k"):
+            if getattr(options, name) is not None:
+                flag = name.replace("_", "-")
+                raise UsageError(f"--{flag} joins two retrievers, and --mode {mode} has one: leave one of both out.")
+    if options.rrf_k is not None and (options.fusion or config.retrieval.fusion) != "rrf":
+        raise UsageError("--rrf-k is the constant of reciprocal rank fusion: give --fusion rrf with it.")
+    if options.rerank_candidates is None:
+        return
+    if options.rerank == "none" or (options.rerank is None and mode != Mode.HYBRID):
+        raise UsageError("--rerank-candidates are what a reranker sees, and there is none: name one with --rerank.")
+
+
+#: Only of commands that show how passages came to their ranks.
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Say how each passage came to its rank.", rich_help_panel="Search")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +189,16 @@ class SessionOptions:
         if ctx.names_collection:
             raise UsageError("With --session, name the collections that are searched too by --with.")
         return {"session": self.in_session, "collections": [argument_text(name) for name in self.with_ or ()] or None}
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text, parse_constant=not_a_value)
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(f"--filter takes a JSON object, and {text!r} is no JSON: {exc}.") from exc
+    if not isinstance(value, dict):
+        raise UsageError(f"--filter takes a JSON object of fields and conditions, not {text!r}.")
+    return value
 
 
 def language_of(view: View) -> str:

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._searching import given_by, taking
+from recollect.model.search_options import options_named
+
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model import RetrievalOptions
-    from recollect.model.time import MomentRange
 
 _PANEL = "Time"
 
 
 @dataclass(frozen=True, kw_only=True)
+@taking("Time")
 class TimeOptions:
     """As of when a command searches, and the times that what it finds must have.
 
@@ -30,28 +33,6 @@ class TimeOptions:
             help="What was known at this time: a date, a time (without a zone: UTC), or how long ago, such as 7d.",
             rich_help_panel=_PANEL,
         ),
-    ] = None
-    event_window: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="Only events of so long before now or before --as-of, such as 12h, 7d or 3mo.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
-    event_from: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only events of this time or later.", rich_help_panel=_PANEL)
-    ] = None
-    event_to: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only events before this time.", rich_help_panel=_PANEL)
-    ] = None
-    ingested_from: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only what became known at this time or later.", rich_help_panel=_PANEL),
-    ] = None
-    ingested_to: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only what became known before this time.", rich_help_panel=_PANEL),
     ] = None
 
     def moment(self) -> datetime | None:
@@ -72,15 +53,12 @@ class TimeOptions:
         """
         from recollect.model.time_limits import time_limits
 
+        times = options_named(given_by(self))
         confined = replace(
             options,
-            event_window=self.event_window,
-            event_time_range=_range(self.event_from, self.event_to),
-            ingestion_time_range=_range(self.ingested_from, self.ingested_to),
+            event_window=times.event_window,
+            event_time_range=times.event_time_range,
+            ingestion_time_range=times.ingestion_time_range,
         )
         time_limits(confined, self.moment())
         return confined
-
-
-def _range(start: str | None, end: str | None) -> MomentRange | None:
-    return None if start is None and end is None else (start, end)

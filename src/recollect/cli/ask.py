@@ -10,8 +10,8 @@ import typer
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._notes import show_notes
-from recollect.cli._options import Explain, SearchOptions, command
-from recollect.cli._searching import EVERYWHERE, SessionOptions, vain
+from recollect.cli._options import command
+from recollect.cli._searching import EVERYWHERE, Explain, SearchOptions, SessionOptions, vain
 from recollect.cli._time import TimeOptions
 from recollect.cli.providers import mention_models_once
 from recollect.cli.query import place

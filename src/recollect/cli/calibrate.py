@@ -10,7 +10,8 @@ import typer
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import LOCAL
-from recollect.cli._options import SearchOptions, command
+from recollect.cli._options import command
+from recollect.cli._searching import SearchOptions
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import typer
 from recollect.cli import ask
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._options import SearchOptions, command
-from recollect.cli._searching import EVERYWHERE
+from recollect.cli._options import command
+from recollect.cli._searching import EVERYWHERE, SearchOptions
 from recollect.cli._time import TimeOptions
 from recollect.cli.query import place
 from recollect.errors import RecollectError, UsageError

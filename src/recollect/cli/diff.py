@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._options import SearchOptions, command
+from recollect.cli._options import command
+from recollect.cli._searching import SearchOptions
 from recollect.cli.history import moment_text
 from recollect.cli.query import place
 from recollect.replies.history import evidence_diff_json

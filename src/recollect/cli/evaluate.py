@@ -25,7 +25,8 @@ from recollect.cli._evaluation import (
     outcomes_of,
     ranking,
 )
-from recollect.cli._options import ChunkingOptions, CollectionOption, Mode, SearchOptions, command
+from recollect.cli._options import ChunkingOptions, CollectionOption, Mode, command
+from recollect.cli._searching import SearchOptions
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class _Run:
         with self._fresh() as view:
             documents, least = fill(self.ctx, view, data)
             with WorkBar(self.ctx.err, "Searching", unit="queries") as bar:
-                limits = Limits(depth=self.run.top_k, least=least)
+                limits = Limits(depth=self.options.top_k, least=least)
                 outcomes = outcomes_of(view, data, self.options, limits, bar.update)
         return {
             "metrics": means([one.metrics for one in outcomes]),
@@ -101,7 +102,7 @@ class _Run:
         with self._fresh() as view:
             fill(self.ctx, view, data)
             for limit in limits:
-                limit = replace(limit, depth=self.run.top_k)
+                limit = replace(limit, depth=self.options.top_k)
                 with WorkBar(self.ctx.err, "Searching", unit="questions") as bar:
                     outcomes = outcomes_of(view, data, self.options, limit, bar.update)
                 metrics = means([one.metrics for one in outcomes], sum)

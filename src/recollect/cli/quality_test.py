@@ -12,7 +12,8 @@ import typer
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import LOCAL, measured, under_test
-from recollect.cli._options import CollectionOption, SearchOptions, command
+from recollect.cli._options import CollectionOption, command
+from recollect.cli._searching import SearchOptions
 from recollect.errors import UsageError
 from recollect.model.written_files import require_writable
 

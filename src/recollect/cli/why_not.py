@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._options import SearchOptions, command
+from recollect.cli._options import command
+from recollect.cli._searching import SearchOptions
 from recollect.replies.why_not import why_not_json
 
 if TYPE_CHECKING:

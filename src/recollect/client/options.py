@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields
-from typing import TYPE_CHECKING, Any
+from datetime import date
+from typing import TYPE_CHECKING, Any, cast
 
 from recollect.errors import UsageError
+from recollect.model.search_options import names_of, search_options
 from recollect.model.time import read_duration
 
 if TYPE_CHECKING:
@@ -13,21 +14,8 @@ if TYPE_CHECKING:
     from recollect.model.memory import RecallOptions
     from recollect.model.time import Duration, Moment
 
-# By the name that a body has; those of one name are not listed.
-_NAMES = {
-    "similarity_threshold": "min_similarity",
-    "tags": "tag",
-    "metadata_filters": "where",
-    "filters": "filter",
-    "collapse_duplicates": "collapse",
-    "mmr_lambda": "mmr",
-    "merge_adjacent": "merge",
-}
 # What a server looks up, or does, by itself.
 _OWN = {"outline"}
-_RANGES = {"event_time_range": ("event_from", "event_to"), "ingestion_time_range": ("ingested_from", "ingested_to")}
-# Of a library in the same process alone.
-_LOCAL = {"rerank_from", "enhance", "use_cache"}
 
 
 def search_body(options: RetrievalOptions | None) -> dict[str, Any]:
@@ -38,25 +26,19 @@ def search_body(options: RetrievalOptions | None) -> dict[str, Any]:
     """
     if options is None:
         return {}
-    body: dict[str, Any] = {}
-    for one in fields(options):
-        value = getattr(options, one.name)
-        if one.name in _OWN or value == _default(one):
-            continue
-        if one.name in _LOCAL:
-            raise UsageError(f"{one.name} is an option of a search in this process: a server decides it itself.")
-        if one.name in _RANGES:
-            sides = zip(_RANGES[one.name], value, strict=True)
-            body |= {name: moment_text(side) for name, side in sides if side is not None}
-        elif one.name == "event_window":
-            body[one.name] = duration_text(value)
-        else:
-            body[_NAMES.get(one.name, one.name)] = list(value) if isinstance(value, tuple) else value
-    return body
+    for option in search_options():
+        if not option.remote and option.field not in _OWN and getattr(options, option.field) != option.default:
+            raise UsageError(f"{option.field} is an option of a search in this process: a server decides it itself.")
+    given = {name: value for name, value in names_of(options).items() if name not in _OWN}
+    return {name: _written(name, value) for name, value in given.items()}
 
 
-def _default(one: Field[Any]) -> object:
-    return one.default if one.default_factory is MISSING else one.default_factory()
+def _written(name: str, value: object) -> object:
+    if name == "event_window":
+        return duration_text(cast("Duration", value))
+    if isinstance(value, date):
+        return value.isoformat()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def recall_body(options: RecallOptions | None, *, turns: bool) -> dict[str, Any]:

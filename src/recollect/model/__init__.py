@@ -7,18 +7,16 @@ from recollect.model.chunk import Chunk
 from recollect.model.document import Document, IngestResult
 from recollect.model.outline import Heading, Outline, PageBox, PageSpan, PassagePart
 from recollect.model.passage import (
-    CompleteOptions,
     PassageNote,
     ReplyExplain,
-    RetrievalOptions,
     RetrievedContext,
     RetrieverScore,
     SearchExplain,
-    SearchMode,
     SearchReply,
 )
 from recollect.model.principal import Principal
 from recollect.model.scope import DEFAULT_TENANT_ID, Scope
+from recollect.model.search_options import CompleteOptions, RetrievalOptions, SearchMode
 from recollect.model.usage import TokenUsage
 
 __all__ = [

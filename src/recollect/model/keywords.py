@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from recollect.model import RetrievalOptions
     from recollect.model.memory import RecallMode, RecallOptions
-    from recollect.model.passage import FusionMethod
+    from recollect.model.search_options import FusionMethod
     from recollect.model.time import Duration, MomentRange
 
 _Options = TypeVar("_Options", "RetrievalOptions", "RecallOptions")

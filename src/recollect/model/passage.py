@@ -1,124 +1,16 @@
-"""What a search is asked, and what it gives back."""
+"""What a search gives back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, overload
 
-from recollect.familiar_names import suggesting
 from recollect.model.outline import Outline, PageBox, PassagePart
 from recollect.model.pictures import GENERATED_BY
-from recollect.model.time import Duration, MomentRange
 from recollect.model.usage import TokenUsage
 from recollect.model.wording import Wording
-
-#: ``hybrid``, ``dense``, ``lexical``, or the name of a retriever of your own.
-SearchMode: TypeAlias = str
-FusionMethod = Literal["weighted", "rrf"]
-
-
-@suggesting
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrievalOptions:
-    """How to search.
-
-    Attributes:
-        top_k: How many passages to return (1 to 1,000); None: the configured number, of answers that of their passages.
-        mode: Both retrievers (``hybrid``), embeddings only (``dense``), BM25 only (``lexical``), or the name of a
-            retriever of your own, which is asked in their place; None: the configured mode.
-        fusion: ``weighted`` adds normalised scores, ``rrf`` adds reciprocal ranks (Cormack et al. 2009);
-            None: the configured default.
-        dense_weight: Share of the dense retriever, 0 to 1, of scores in ``weighted`` fusion and of reciprocal ranks in
-            ``rrf``; None: the configured default.
-        rrf_k: The constant k of reciprocal rank fusion, 1 to 10,000; None: the configured default.
-        candidates: How many results each retriever contributes before fusion, 1 to 10,000; None: as configured.
-        similarity_threshold: Drop results whose cosine similarity to the query is below this, -1 to 1.
-        department: Only documents of one of these departments.
-        source: Only documents whose source is one of these.
-        tags: Only documents that carry all of these tags.
-        metadata_filters: Only documents whose metadata has these values.
-        filters: A filter in the full language of `recollect.model.filter`, for instance
-            ``{"metadata.year": {"gte": 2024}}``; it holds beside the ones above.
-        event_window: Only documents whose event lies within this time before the moment of the search, ``"7d"`` for
-            instance (`recollect.model.time.read_duration`). Like the next, it leaves out documents without event time.
-        event_time_range: Only documents whose event time, or a part of whose event interval, lies from the first time
-            (inclusive) to the second (exclusive); None leaves a side open. Times as `recollect.model.time.read_time`
-            takes them: without a zone they are UTC, and ``"7d"`` is that long before the moment of the search.
-        ingestion_time_range: Only documents whose version found became known in this range.
-        explain: Attach to each result how it came to its rank, and to the reply what was done with the query.
-        rerank: Name of the reranker of the best candidates; ``"none"``: no reranking; None: the configured one, for
-            hybrid searches.
-        rerank_candidates: How many candidates it sees, 1 to 1,000; None: what suits it, at least twice ``top_k``.
-        rerank_from: Rerank only where so many candidates or more are found: few need no second look.
-        pseudo_relevance: Whether the first results move the query (pseudo-relevance feedback); None: as configured.
-        enhance: Whether the configured query enhancements (synonyms, …) run.
-        min_score: Drop results whose score is below this.
-        min_relevance: Drop results whose relevance is below this, 0 to 1; 0: none. None: as configured (none).
-        relevance_floor: Return nothing if not even the best result reaches the relevance floor of its embedding model;
-            `min_relevance`, given or configured, takes its place. Answers and contexts set it themselves.
-        collapse_duplicates: Show of passages that say the same only the best; None: as configured.
-        mmr_lambda: Balance relevance (1) against variety (0) among the results (Carbonell & Goldstein 1998); None: by
-            relevance alone.
-        neighbours: Widen each passage by so many chunks before and after it, 0 to 10; times ``top_k`` at most 1,000.
-        merge_adjacent: Join results that touch or overlap in one document; there may then be fewer than ``top_k``.
-        outline: Look up the headings and page breaks within each passage, for `RetrievedContext.parts`; answers and
-            contexts do by themselves.
-        use_cache: Whether an equal search of a moment ago may answer.
-    """
-
-    top_k: int | None = None
-    mode: str | None = None
-    fusion: FusionMethod | None = None
-    dense_weight: float | None = None
-    rrf_k: int | None = None
-    candidates: int | None = None
-    similarity_threshold: float | None = None
-    department: tuple[str, ...] = ()
-    source: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    metadata_filters: Mapping[str, Any] = field(default_factory=dict)
-    filters: Mapping[str, Any] | None = None
-    event_window: Duration | None = None
-    event_time_range: MomentRange | None = None
-    ingestion_time_range: MomentRange | None = None
-    explain: bool = False
-    rerank: str | None = None
-    rerank_candidates: int | None = None
-    rerank_from: int = 0
-    pseudo_relevance: bool | None = None
-    enhance: bool = True
-    min_score: float | None = None
-    min_relevance: float | None = None
-    relevance_floor: bool = False
-    collapse_duplicates: bool | None = None
-    mmr_lambda: float | None = None
-    neighbours: int = 0
-    merge_adjacent: bool = False
-    outline: bool = False
-    use_cache: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompleteOptions(RetrievalOptions):
-    """Options of a search with the configured number of passages and mode where none were given."""
-
-    top_k: int = 10
-    mode: str = "hybrid"
-
-    @classmethod
-    def of(cls, options: RetrievalOptions, *, top_k: int, mode: str) -> CompleteOptions:
-        """Complete options.
-
-        Args:
-            options: As given.
-            top_k: The configured number of passages.
-            mode: The configured mode.
-        """
-        given = {one.name: getattr(options, one.name) for one in fields(options)}
-        defaults = {"top_k": top_k, "mode": mode}
-        return cls(**given | {name: value for name, value in defaults.items() if given[name] is None})
 
 
 @dataclass(frozen=True, slots=True)

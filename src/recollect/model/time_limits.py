@@ -10,7 +10,7 @@ from recollect.errors import UsageError
 from recollect.model.time import DatedRange, is_relative, read_duration, read_range
 
 if TYPE_CHECKING:
-    from recollect.model.passage import RetrievalOptions
+    from recollect.model.search_options import RetrievalOptions
     from recollect.model.time import MomentRange
 
 #: Any time.

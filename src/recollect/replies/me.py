@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.model.key import AccessScope
-from recollect.model.passage import FusionMethod, SearchMode
+from recollect.model.search_options import FusionMethod, SearchMode
 from recollect.replies._shape import Shape, Timestamp
 from recollect.replies.keys import PrincipalJson
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NotRequired
 
-from recollect.model.passage import SearchMode
+from recollect.model.search_options import SearchMode
 from recollect.replies._shape import Shape, rounded
 from recollect.replies.passages import PassageNoteJson, PassagePlaceJson, passage_notes_json, passage_place_json
 

@@ -20,7 +20,7 @@ from recollect.retrieval.rerank.registry import DEFAULTS, RerankDefaults
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.model.collection import Collection
-    from recollect.model.passage import FusionMethod
+    from recollect.model.search_options import FusionMethod
     from recollect.retrieval.candidates import Candidates
     from recollect.retrieval.language_share import MeaningShare
     from recollect.retrieval.reading import ChunkReader

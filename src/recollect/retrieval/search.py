@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.embedding.cached import CachedEmbedder
     from recollect.model.collection import Collection
-    from recollect.model.passage import SearchMode
     from recollect.model.scope import Target
+    from recollect.model.search_options import SearchMode
     from recollect.retrieval.health import SearchMonitor
     from recollect.retrieval.ranking import Ranking
     from recollect.store.past import PastParts

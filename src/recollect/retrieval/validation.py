@@ -10,16 +10,9 @@ from typing import cast
 
 from recollect.errors import OutOfBoundsError, UsageError
 from recollect.model import RetrievalOptions
-from recollect.model.bounds import (
-    MAX_CANDIDATES,
-    MAX_NEIGHBOURS,
-    MAX_QUERY_CHARACTERS,
-    MAX_RERANK_CANDIDATES,
-    MAX_RRF_K,
-    MAX_TOP_K,
-    most_passages,
-)
+from recollect.model.bounds import MAX_QUERY_CHARACTERS, most_passages
 from recollect.model.filter import parse_filter
+from recollect.model.search_options import SearchOption, search_options
 
 
 def validate(query: str, options: RetrievalOptions) -> None:
@@ -34,28 +27,23 @@ def validate(query: str, options: RetrievalOptions) -> None:
         raise UsageError(f"mode must be a text, not {options.mode!r}.")
     if options.fusion not in (None, "weighted", "rrf"):
         raise UsageError(f"fusion must be weighted or rrf, not {options.fusion!r}.")
-    for name in ("department", "source", "tags"):
-        _require_names(name, getattr(options, name))
     _require_json(options.metadata_filters)
     if options.filters:
         parse_filter(options.filters)
-    for name, low, high in _WHOLE:
-        _require_number(name, getattr(options, name), low, high, whole=True)
+    for option in search_options():
+        _require_allowed(option, getattr(options, option.field))
     require_width(options)
-    for name, least, most in _MEASURES:
-        _require_number(name, getattr(options, name), least, most)
-    for name in (
-        "explain",
-        "pseudo_relevance",
-        "enhance",
-        "collapse_duplicates",
-        "merge_adjacent",
-        "relevance_floor",
-        "outline",
-        "use_cache",
-    ):
-        if getattr(options, name) not in (None, True, False):
-            raise UsageError(f"{name} must be true or false, not {getattr(options, name)!r}.")
+
+
+def _require_allowed(option: SearchOption, value: object) -> None:
+    if option.type in (int, int | None, float, float | None):
+        if value is not None or option.type is int:
+            _require_number(option, value, whole=option.type in (int, int | None))
+    elif option.type in (bool, bool | None):
+        if value not in (None, True, False):
+            raise UsageError(f"{option.field} must be true or false, not {value!r}.")
+    elif option.type == tuple[str, ...]:
+        _require_names(option.field, value)
 
 
 def require_width(options: RetrievalOptions) -> None:
@@ -70,23 +58,6 @@ def require_width(options: RetrievalOptions) -> None:
             f"With neighbours={options.neighbours} a search returns at most {most:,} passages, not {options.top_k:,}. "
             "Lower top_k or neighbours."
         )
-
-
-_WHOLE = (
-    ("top_k", 1, MAX_TOP_K),
-    ("candidates", 1, MAX_CANDIDATES),
-    ("rrf_k", 1, MAX_RRF_K),
-    ("rerank_candidates", 1, MAX_RERANK_CANDIDATES),
-    ("rerank_from", 0, 10_000),
-    ("neighbours", 0, MAX_NEIGHBOURS),
-)
-_MEASURES: tuple[tuple[str, float, float], ...] = (
-    ("dense_weight", 0, 1),
-    ("similarity_threshold", -1, 1),
-    ("mmr_lambda", 0, 1),
-    ("min_relevance", 0, 1),
-    ("min_score", -math.inf, math.inf),
-)
 
 
 def require_question(query: object) -> None:
@@ -126,11 +97,14 @@ def _require_json(given: object) -> None:
         raise UsageError(f"metadata_filters must be JSON values by name, without NUL characters, not {given!r}.")
 
 
-def _require_number(name: str, value: object, low: float, high: float, *, whole: bool = False) -> None:
-    if value is None and name != "neighbours":
-        return
+def _require_number(option: SearchOption, value: object, *, whole: bool) -> None:
+    name = option.field
     if isinstance(value, bool) or not isinstance(value, numbers.Integral if whole else numbers.Real):
         raise UsageError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}.")
+    low, high = (
+        (-math.inf if option.least is None else option.least),
+        (math.inf if option.most is None else option.most),
+    )
     if not low <= cast("float", value) <= high:
         allowed = f"lie between {low:,} and {high:,}" if math.isfinite(high) else "be a number"
         raise OutOfBoundsError(f"{name} must {allowed}, not {value!r}.")

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from recollect import RAGConfig, RetrievalOptions
-from recollect.cli._options import ChunkingOptions, SearchOptions, key_values
+from recollect.cli._options import ChunkingOptions, key_values
+from recollect.cli._searching import SearchOptions
 from recollect.cli.ingest import parse_size
 from recollect.errors import UsageError
 

@@ -2,60 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, create_model
+from pydantic.fields import FieldInfo
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
-from recollect.model.bounds import (
-    MAX_CANDIDATES,
-    MAX_NEIGHBOURS,
-    MAX_QUERY_CHARACTERS,
-    MAX_RERANK_CANDIDATES,
-    MAX_RRF_K,
-    MAX_TOP_K,
-)
+from recollect.model.bounds import MAX_QUERY_CHARACTERS
+from recollect.model.search_options import SearchOption, options_named, search_options
+from recollect.model.time import Duration, MomentRange
 from recollect.model.time_limits import time_limits
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.server.schemas.base import Body, Moment, Viewpoint
 
+# How a body writes values that JSON has no type for, or that are bounded here.
+_TYPES: dict[Any, Any] = {
+    str | None: Name | None,
+    tuple[str, ...]: tuple[Name, ...],
+    Mapping[str, Any]: dict[str, Any],
+    Mapping[str, Any] | None: dict[str, Any] | None,
+    Duration | None: Annotated[Text, Field(max_length=100)] | None,
+    MomentRange | None: Moment | None,
+}
 
-class SearchOptions(Viewpoint):
+
+def _fields() -> dict[str, Any]:
+    """A field for each name of each option that a server takes, by name."""
+    return {
+        name: (_TYPES.get(option.type, option.type), _field(option, text))
+        for option in search_options()
+        if option.remote
+        for name, text in option.described
+    }
+
+
+def _field(option: SearchOption, description: str) -> FieldInfo:
+    default: dict[str, Any] = {"default_factory": dict} if option.default == {} else {"default": option.default}
+    made: FieldInfo = Field(**default, ge=option.least, le=option.most, description=description)
+    return made
+
+
+if TYPE_CHECKING:
+
+    class _Declared(Viewpoint):
+        explain: bool = False
+
+else:
+    _Declared = create_model("_Declared", __base__=Viewpoint, **_fields())
+
+
+class SearchOptions(_Declared):
     """How passages are searched; what is left out is as configured."""
-
-    mode: Name | None = Field(None, description="hybrid, dense, lexical, or a retriever that the server has.")
-    top_k: int | None = Field(None, ge=1, le=MAX_TOP_K)
-    fusion: Literal["weighted", "rrf"] | None = None
-    dense_weight: float | None = Field(None, ge=0, le=1)
-    rrf_k: int | None = Field(None, ge=1, le=MAX_RRF_K)
-    candidates: int | None = Field(None, ge=1, le=MAX_CANDIDATES)
-    min_similarity: float | None = Field(None, ge=-1, le=1)
-    min_relevance: float | None = Field(None, ge=0, le=1)
-    min_score: float | None = None
-    relevance_floor: bool = Field(False, description="Nothing, if not even the best passage is relevant enough.")
-    rerank: Name | None = None
-    rerank_candidates: int | None = Field(None, ge=1, le=MAX_RERANK_CANDIDATES)
-    pseudo_relevance: bool | None = None
-    collapse: bool | None = None
-    mmr: float | None = Field(None, ge=0, le=1)
-    neighbours: int = Field(
-        0, ge=0, le=MAX_NEIGHBOURS, description="Chunks before and after each passage. Times top_k at most 1,000."
-    )
-    merge: bool = False
-    department: tuple[Name, ...] = Field((), description="Only documents of one of these departments.")
-    source: tuple[Name, ...] = Field((), description="Only documents of one of these sources.")
-    tag: tuple[Name, ...] = Field((), description="Only documents with all of these tags.")
-    where: dict[str, Any] = Field(default_factory=dict, description="Only documents whose metadata has these values.")
-    filter: dict[str, Any] | None = Field(None, description="A filter in the full language.")
-    event_window: Text | None = Field(None, max_length=100)
-    event_from: Moment | None = None
-    event_to: Moment | None = None
-    ingested_from: Moment | None = None
-    ingested_to: Moment | None = None
-    explain: bool = False
 
     def options(self) -> RetrievalOptions:
         """As the library takes them.
@@ -63,34 +64,7 @@ class SearchOptions(Viewpoint):
         Raises:
             UsageError: A time is none, or a range ends before it begins.
         """
-        given = RetrievalOptions(
-            top_k=self.top_k,
-            mode=self.mode,
-            fusion=self.fusion,
-            dense_weight=self.dense_weight,
-            rrf_k=self.rrf_k,
-            candidates=self.candidates,
-            similarity_threshold=self.min_similarity,
-            department=self.department,
-            source=self.source,
-            tags=self.tag,
-            metadata_filters=self.where,
-            filters=self.filter,
-            explain=self.explain,
-            rerank=self.rerank,
-            rerank_candidates=self.rerank_candidates,
-            pseudo_relevance=self.pseudo_relevance,
-            min_score=self.min_score,
-            min_relevance=self.min_relevance,
-            relevance_floor=self.relevance_floor,
-            collapse_duplicates=self.collapse,
-            mmr_lambda=self.mmr,
-            neighbours=self.neighbours,
-            merge_adjacent=self.merge,
-            event_window=self.event_window,
-            event_time_range=_range(self.event_from, self.event_to),
-            ingestion_time_range=_range(self.ingested_from, self.ingested_to),
-        )
+        given = options_named({name: getattr(self, name) for name in _fields()})
         time_limits(given, None)
         return given
 
@@ -212,7 +186,3 @@ class WhyNotBody(SearchBody):
     """A search that missed a document."""
 
     document: int | Name = Field(description="Its id, source, title, or the end of its path.")
-
-
-def _range(start: str | None, end: str | None) -> tuple[str | None, str | None] | None:
-    return None if start is None and end is None else (start, end)
