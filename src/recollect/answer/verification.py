@@ -19,13 +19,13 @@ from recollect.answer._claims import Claim, read_claim, without_connectives
 from recollect.answer._number_words import listed
 from recollect.answer._quantities import Quantity
 from recollect.answer.evidence import Piece, Sources, covered, read_sources
+from recollect.answer.statements import Segment, Statement
 from recollect.model.answer import UnsupportedReason
 from recollect.retrieval.model_languages import tells_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from recollect.answer.statements import Segment, Statement
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import RetrievedContext
 
@@ -359,8 +359,6 @@ def _supports(found: Match) -> tuple[Support, ...]:
 
 def _substantial(segments: Sequence[Segment]) -> list[Segment]:
     """Segments; one of too few words to be checked alone is read with the one before it."""
-    from recollect.answer.statements import Segment
-
     kept: list[Segment] = []
     for segment in segments:
         short = len(segment.text.split()) < 3

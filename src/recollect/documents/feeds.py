@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from recollect.documents._html import parse_markup
 from recollect.documents._metadata import parse_time
 from recollect.documents._parsed import Parsed, TextBuilder, one_line
+from recollect.documents._text import decode
+from recollect.documents._xml import parse_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +33,6 @@ def parse_feed(data: bytes) -> Parsed:
 
     Nothing that the file names is loaded, and none of its entities is expanded.
     """
-    from recollect.documents._text import decode
-    from recollect.documents._xml import parse_tree
-
     root = parse_tree(data)
     if root is None:
         return Parsed(content=decode(data))

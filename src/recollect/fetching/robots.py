@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import AddressRefusedError, FetchError
+from recollect.fetching.client import Fetcher, PageRequest
 
 if TYPE_CHECKING:
-    from recollect.fetching.client import Fetcher
     from recollect.fetching.urls import WebUrl
 
 _MAX_BYTES = 4 << 20
@@ -78,8 +78,6 @@ class Robots:
         return rules
 
     def _asked(self, url: WebUrl) -> SiteRules:
-        from recollect.fetching.client import PageRequest
-
         try:
             fetched = self._fetcher.fetch(PageRequest(url=str(url.at("/robots.txt"))), max_bytes=_MAX_BYTES)
         except AddressRefusedError:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import PersonalDataError
+from recollect.model import Document
 from recollect.model.principal import read_permissions
 from recollect.privacy.findings import told
 from recollect.privacy.redaction import PLACEHOLDERS, Inspection, Redacted, Renaming, inspect
 
 if TYPE_CHECKING:
-    from recollect.model import Document
     from recollect.model.memory import Turn
     from recollect.model.tenant import PersonalDataPolicy
     from recollect.privacy.detector import Detector
@@ -103,8 +103,6 @@ class Door:
         Raises:
             PersonalDataError: It holds personal data, and the policy is to refuse that.
         """
-        from recollect.model import Document
-
         found = inspect(Document(content=turn.content, metadata=turn.metadata), self._detector, name=self._rename)
         if not found.counts:
             return turn

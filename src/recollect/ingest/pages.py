@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from recollect.documents.feeds import is_feed
 from recollect.documents.formats import CODE, FEED, HTML, TEXT, Format, format_of_name, format_of_type
 from recollect.documents.reader import read_bytes
 from recollect.errors import FetchError, ParseError
@@ -150,7 +151,7 @@ def _reading(fetched: Fetched) -> _Reading:
         return _Reading(name, None)
     if kind in {HTML.mime_type, "application/xhtml+xml"}:
         return _Reading(name if named is HTML else _with_extension(name, "html"), HTML.mime_type)
-    if kind in _FEEDS or ((kind in _XML or kind.endswith("+xml")) and _is_feed(fetched.body)):
+    if kind in _FEEDS or ((kind in _XML or kind.endswith("+xml")) and is_feed(fetched.body)):
         return _Reading(name, FEED.mime_type)
     if kind in _JSON or kind.endswith("+json"):
         return _Reading(name, "application/json")
@@ -179,12 +180,6 @@ def _unreadable(fetched: Fetched, kind: str) -> FetchError:
 
 def _is_text(named: Format | None) -> bool:
     return named is not None and (named is CODE or named.mime_type.startswith("text/"))
-
-
-def _is_feed(body: bytes) -> bool:
-    from recollect.documents.feeds import is_feed
-
-    return is_feed(body)
 
 
 def _with_extension(name: str, extension: str) -> str:

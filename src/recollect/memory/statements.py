@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from recollect.chunking.sentences import sentence_spans
 from recollect.store.facts import KnownFact, Placement, PreparedFact
 
 if TYPE_CHECKING:
@@ -288,8 +289,6 @@ def statements_of(episode: Episode, *, lexicon: TurnTerms, language: str, made_b
         language: ISO 639-1, of the sentences.
         made_by: What the drafts say that made them.
     """
-    from recollect.chunking.sentences import sentence_spans
-
     spans = [span for span in sentence_spans(episode.content, language) if _states(episode.content[slice(*span)])]
     counts = lexicon.count([episode.content[slice(*span)] for span in spans])
     ranked: list[tuple[tuple[bool, int], Draft]] = []
