@@ -25,6 +25,7 @@ from recollect.model.job import Job
 from recollect.model.listing import LISTING_SORTS, MOST_COUNTED, Listing, ListingPlace, ListingQuery, ListingSort
 from recollect.model.page import cursor_at, position_of
 from recollect.model.principal import read_token
+from recollect.model.record import json_of
 from recollect.model.source import SourceType
 from recollect.model.time import read_time
 from recollect.operations.values import Name, Number, Text
@@ -523,7 +524,8 @@ async def add_files(visit: Visiting, collection: Annotated[Name, Query()]) -> Re
     """Take files as ``POST /v1/collections/{name}/files`` does: here the name may hold a slash."""
     await visit.require("write", "ingest")
     told = await receive_files(visit.request, visit.view, collection)
-    return JSONResponse(told, status_code=202, headers=PAGE_HEADERS)
+    jobs = [json_of(one) for one in told["jobs"]]
+    return JSONResponse({"jobs": jobs}, status_code=202, headers=PAGE_HEADERS)
 
 
 @router.post("/library/urls")
