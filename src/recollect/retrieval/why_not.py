@@ -450,7 +450,7 @@ class Evidence:
 
     def ranks(self) -> dict[str, int]:
         """Where the document stands for each retriever that runs, where it is known."""
-        by_meaning = self.embedded.rank if self.embedded and self.dense else None
+        by_meaning = self.embedded.rank if self.embedded and self.dense is not None else None
         by_words = self.lexical.rank if self.lexical else None
         return {name: rank for name, rank in (("by meaning", by_meaning), ("by words", by_words)) if rank}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recollect.model import Answer, RetrievalOptions
-from recollect.tools.documents import beside_a_conversation, shortened
+from recollect.tools.documents import beside_a_conversation, options_of, shortened
 from recollect.tools.progress import report
 
 if TYPE_CHECKING:
@@ -22,12 +22,9 @@ _CUT = "Cut to fit: ask for less at a time."
 
 
 @beside_a_conversation
-def ask(
-    view: View, room: Room, *, question: str, department: str | None = None, tags: tuple[str, ...] | None = None
-) -> dict[str, Any]:
+def ask(view: View, room: Room, *, question: str, **narrowing: object) -> dict[str, Any]:
     """An answer with citations, or a refusal."""
-    limited = RetrievalOptions(department=() if department is None else (department,), tags=tags or ())
-    answer = _answer(view, question, limited)
+    answer = _answer(view, question, options_of(narrowing))
     told: dict[str, Any] = {
         "answer": "",
         "refused": answer.refused,

@@ -10,7 +10,7 @@ from recollect.errors import NotFoundError, SessionExpiredError, UsageError
 from recollect.model import RetrievalOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from recollect.model import RetrievedContext
     from recollect.model.contents import DocumentEntry, MatchedDocument
@@ -63,17 +63,9 @@ def beside_a_conversation(function: Callable[..., dict[str, Any]]) -> Callable[.
 
 
 @beside_a_conversation
-def knowledge_search(
-    view: View,
-    room: Room,
-    *,
-    query: str,
-    limit: int,
-    department: str | None = None,
-    tags: tuple[str, ...] | None = None,
-) -> dict[str, Any]:
+def knowledge_search(view: View, room: Room, *, query: str, limit: int, **narrowing: object) -> dict[str, Any]:
     """The passages that answer a question, whole and numbered."""
-    found = _passages(view, query, top_k=limit, department=department, tags=tags)
+    found = view.retrieve(query, options_of(narrowing, top_k=limit))
     sources: list[dict[str, Any]] = []
     for number, passage in enumerate(found, start=1):
         source = {"source_number": number, **_place(passage)}
@@ -102,14 +94,10 @@ def search(
     limit: int,
     skip: int,
     mode: str,
-    document_id: int | None = None,
-    department: str | None = None,
-    tags: tuple[str, ...] | None = None,
+    **narrowing: object,
 ) -> dict[str, Any]:
     """Where passages stand that are about something, with the beginning of each."""
-    found = _passages(
-        view, query, top_k=skip + limit, mode=mode, document_id=document_id, department=department, tags=tags
-    )
+    found = view.retrieve(query, options_of(narrowing, top_k=skip + limit, mode=mode))
     results: list[dict[str, Any]] = []
     for passage in found[skip:]:
         excerpt = passage.content[:_EXCERPT]
@@ -277,26 +265,23 @@ def shortened(text: str | None) -> str | None:
     return plain if len(plain) <= _NAME else plain[: _NAME - 1] + "…"
 
 
-def _passages(
-    view: View,
-    query: str,
-    *,
-    top_k: int,
-    mode: str | None = None,
-    document_id: int | None = None,
-    department: str | None = None,
-    tags: tuple[str, ...] | None = None,
-) -> Sequence[RetrievedContext]:
-    return view.retrieve(
-        query,
-        RetrievalOptions(
-            top_k=top_k,
-            mode=mode,
-            department=() if department is None else (department,),
-            tags=tags or (),
-            filters=None if document_id is None else {"document_id": document_id},
-        ),
-    )
+def options_of(
+    narrowing: Mapping[str, object], *, top_k: int | None = None, mode: str | None = None
+) -> RetrievalOptions:
+    """The options of a search that a tool makes.
+
+    Args:
+        narrowing: The other arguments of the tool, by attribute of `RetrievalOptions`; None: left out. A tool takes one
+            department, and one document as ``document_id``.
+        top_k: How many passages.
+        mode: What searches.
+    """
+    given: dict[str, Any] = {name: value for name, value in narrowing.items() if value is not None}
+    if "department" in given:
+        given["department"] = (given["department"],)
+    if "document_id" in given:
+        given["filters"] = {"document_id": given.pop("document_id")}
+    return RetrievalOptions(top_k=top_k, mode=mode, **given)
 
 
 def _place(passage: RetrievedContext) -> dict[str, Any]:

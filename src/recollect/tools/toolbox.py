@@ -45,7 +45,11 @@ _QUERY = Parameter(
 _DEPARTMENT = Parameter(
     name="department", type="string", description="Only documents of this department, written as results write it."
 )
-_TAGS = Parameter(name="tags", type="array", description="Only documents that carry all of these tags.")
+# Of every tool that searches: options of a search, by attribute of `RetrievalOptions`.
+_NARROWING = (
+    _DEPARTMENT,
+    Parameter(name="tags", type="array", description="Only documents that carry all of these tags."),
+)
 _DOCUMENT = Parameter(
     name="document_id",
     type="integer",
@@ -87,7 +91,7 @@ KNOWLEDGE_SEARCH = Tool(
         "source, section and offsets. Use it before answering anything about the organisation, its rules, products or "
         "people, and cite the sources you use by their number. Warnings say that a passage is superseded. " + _QUOTED
     ),
-    parameters=(_QUERY, _limit("passages", 5, 20), _DEPARTMENT, _TAGS),
+    parameters=(_QUERY, _limit("passages", 5, 20), *_NARROWING),
     function=documents.knowledge_search,
     title="Search the knowledge base",
     result=results.KnowledgeSearchResult,
@@ -112,8 +116,7 @@ SEARCH = Tool(
             choices=("hybrid", "dense", "lexical"),
         ),
         _IN_DOCUMENT,
-        _DEPARTMENT,
-        _TAGS,
+        *_NARROWING,
     ),
     function=documents.search,
     title="Search documents",
@@ -232,8 +235,7 @@ ASK = Tool(
             max_length=MAX_QUERY_CHARACTERS,
             free=True,
         ),
-        _DEPARTMENT,
-        _TAGS,
+        *_NARROWING,
     ),
     function=answers.ask,
     title="Ask the documents",
