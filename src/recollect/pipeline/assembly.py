@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from recollect.model import RetrievalOptions, Scope, SearchReply
     from recollect.model.collection import Collection
     from recollect.model.remote import Remote
-    from recollect.model.requests import LoggedRequest
+    from recollect.model.requests import LoggedRequest, RequestRecord
     from recollect.model.scope import Target
     from recollect.model.shown import Access
     from recollect.pipeline.activity_log import ActivityLog
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from recollect.pipeline.remembering import TenantMemory
     from recollect.pipeline.upkeep import Upkeep
     from recollect.plugins import Plugins
-    from recollect.providers.requesting import RequestRecord
     from recollect.retrieval.rerank.cross_encoder import PairScorer
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from recollect.model import Answer, SearchReply
-    from recollect.providers.requesting import RequestRecord
+    from recollect.model.requests import RequestRecord
 
 
 class Observer:

@@ -5,10 +5,11 @@ used. What all have in common is written once: `HostedEmbedder`, `HostedScorer` 
 provider's file adds with batches, retries, a circuit breaker, time-outs, checks of what comes back, and records.
 """
 
+from recollect.model.requests import RequestRecord
 from recollect.providers.catalogue import PROVIDERS, Provider
 from recollect.providers.connection import Connection
 from recollect.providers.registry import make_chat_model, make_embedder, make_scorer
-from recollect.providers.requesting import Recorder, RequestRecord
+from recollect.providers.requesting import Recorder
 
 __all__ = [
     "PROVIDERS",

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from recollect.embedding.cross_encoder import CrossEncoder
     from recollect.embedding.quantise import Precision
     from recollect.llm.base import ChatModel
-    from recollect.providers.requesting import Recorder, Requester, RequestKind
+    from recollect.model.requests import RequestKind
+    from recollect.providers.requesting import Recorder, Requester
     from recollect.providers.scorer import HostedScorer
 
 

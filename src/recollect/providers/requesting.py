@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from typing_extensions import TypeIs
 
 from recollect.errors import ProviderError
+from recollect.model.requests import RequestKind, RequestRecord
 from recollect.providers.batches import LOOK_SECONDS
 from recollect.providers.connection import Connection
 from recollect.providers.faults import Fault, fault_of, provider_error
@@ -23,49 +24,7 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
     from tenacity.wait import wait_base
 
-
-# What is kept of a request to a provider: its figures, never its contents.
-
-
-RequestKind: TypeAlias = Literal["embed", "rerank", "answer"]
-
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRecord:
-    """One request to a provider, its repetitions included.
-
-    Attributes:
-        kind: What was asked for.
-        provider: For instance ``"openai"``.
-        model: As the provider names it.
-        inputs: Texts, passages or messages that were sent.
-        input_tokens: What they took.
-        output_tokens: What was written; 0 where nothing is.
-        tokens_estimated: Whether the tokens are computed from the texts' lengths.
-        attempts: How often the request was sent; 0 where the circuit breaker refused it.
-        milliseconds: From the first attempt to the end of the last, pauses included.
-        success: Whether there was a usable answer.
-        error: What kind of failure it was, for instance ``"rate_limit"``; None where it succeeded.
-        status: The HTTP status of a failure, where there was one.
-        cost: In the currency of the configured prices; None where none is configured.
-    """
-
-    kind: RequestKind
-    provider: str
-    model: str
-    inputs: int
-    input_tokens: int
-    output_tokens: int = 0
-    tokens_estimated: bool = False
-    attempts: int = 1
-    milliseconds: float = 0.0
-    success: bool = True
-    error: str | None = None
-    status: int | None = None
-    cost: float | None = None
-
 
 #: Told of each request, in the thread that waits for it. What it raises is logged, and changes nothing.
 Recorder: TypeAlias = Callable[[RequestRecord], None]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from recollect.model import Answer, SearchReply
+    from recollect.model.requests import RequestRecord
     from recollect.pipeline import RAGPipeline
-    from recollect.providers.requesting import RequestRecord
     from recollect.store.replica import Replica
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from recollect.model import Answer, SearchReply
-    from recollect.providers.requesting import RequestRecord
+    from recollect.model.requests import RequestRecord
 
 _NANOSECONDS = 1_000_000
 

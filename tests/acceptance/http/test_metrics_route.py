@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from recollect import Document
 from recollect.errors import StoreUnavailableError
-from recollect.providers.requesting import RequestRecord
+from recollect.model.requests import RequestRecord
 from recollect.server import metrics as module
 from recollect.server.app import create_app
 

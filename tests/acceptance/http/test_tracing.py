@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from recollect import Document
 from recollect.errors import ConfigurationError
-from recollect.providers.requesting import RequestRecord
+from recollect.model.requests import RequestRecord
 from recollect.server import tracing
 from recollect.server.app import create_app
 
