@@ -175,7 +175,11 @@ def test_a_reason_names_the_value_by_which_a_filter_on_that_field_finds_the_docu
 def test_a_range_of_times_is_named_with_the_documents_own_times(pipeline: RAGPipeline):
     pipeline.ingest([Document(content="Annual leave.", source="a.txt", event_time=datetime(2026, 1, 31, tzinfo=UTC))])
     years = RetrievalOptions(event_time_range=("2030-01-01", None), ingestion_time_range=(None, "2020-01-01"))
-    told = stage(pipeline.why_not("annual leave", "a.txt", years), "filter")
+    whole = pipeline.why_not("annual leave", "a.txt", years)
+    told = stage(whole, "filter")
+    assert whole.verdict.endswith("Without that it would be result 1 of 1.")
+    recent = pipeline.why_not("annual leave", "a.txt", RetrievalOptions(event_window="1h"))
+    assert recent.verdict.endswith("Without that it would be result 1 of 1.")
     assert "its event_end is 2026-01-31T00:00:00+00:00" in told.detail
     assert "known_from < 2020-01-01T00:00:00+00:00 excludes it: its known_from is 2" in told.detail
 

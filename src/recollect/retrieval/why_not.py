@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from recollect.model import CompleteOptions, RetrievalOptions, Scope
 from recollect.model.bounds import MAX_CANDIDATES, MAX_RERANK_CANDIDATES, MAX_TOP_K, most_passages
-from recollect.model.filter import Condition, Filter, conditions_in, describe, field_name, parse_filter, top_level
+from recollect.model.filter import Condition, Filter, conditions_in, describe, field_name
 from recollect.model.scope import Target
+from recollect.model.search_options import search_options
+from recollect.model.time_limits import at_moment
 from recollect.model.why_not import NamedDocument, WhyNot, WhyNotStage
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import analyzer_for
@@ -23,7 +25,6 @@ from recollect.retrieval.rerank.registry import DEFAULTS
 from recollect.retrieval.thresholds import BELOW_FLOOR, Thresholds
 from recollect.retrieval.validation import validate
 from recollect.store.filters import (
-    DocumentFilter,
     document_filter_of,
     failed_conditions,
     matching_versions,
@@ -84,6 +85,7 @@ class WhyNotInquiry:
             NotFoundError: There is no such collection or document.
         """
         validate(query, options)
+        options = at_moment(options, scope.as_of)
         asked = document_filter_of(options, scope.as_of)
         searched = self.collections.get(scope, collection)
         standing = self.standings.find(scope, searched, document)
@@ -253,25 +255,25 @@ class _Planned:
 
 
 def _without(options: CompleteOptions, failed: Sequence[Filter]) -> CompleteOptions:
-    """The options without the conditions that failed."""
+    """The options without what makes conditions that failed: entries of a list or an object, else the whole option."""
 
-    def fails(**simple: tuple[str, ...] | dict[str, object]) -> bool:
-        return any(condition in failed for condition in DocumentFilter(**simple).conditions())  # type: ignore[arg-type]
+    def fails(field: str, value: object) -> bool:
+        alone: dict[str, Any] = {field: value}
+        return any(one in failed for one in document_filter_of(RetrievalOptions(**alone)).conditions())
 
-    filters, metadata = options.filters or {}, options.metadata_filters
-    left = {
-        key: value
-        for key, value in filters.items()
-        if not any(part in failed for part in top_level(parse_filter({key: value})))
-    }
-    return replace(
-        options,
-        department=() if fails(department=options.department) else options.department,
-        source=() if fails(source=options.source) else options.source,
-        tags=tuple(tag for tag in options.tags if not fails(tags=(tag,))),
-        metadata_filters={key: value for key, value in metadata.items() if not fails(metadata={key: value})},
-        filters=left or None,
-    )
+    changed: dict[str, Any] = {}
+    for option in search_options():
+        field, value = option.field, getattr(options, option.field)
+        if value == option.default or not fails(field, value):
+            continue
+        left = option.default
+        if isinstance(value, Mapping):
+            left = {key: one for key, one in value.items() if not fails(field, {key: one})}
+        elif option.type == tuple[str, ...]:
+            left = tuple(one for one in value if not fails(field, (one,)))
+        # Of several that are one condition, none is to blame alone.
+        changed[field] = option.default if left == value else left
+    return replace(options, **changed)
 
 
 # What to change so that a search finds a document; nothing is advised that was not tried.
