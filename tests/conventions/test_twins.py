@@ -19,7 +19,7 @@ ALONE = {
     "the parts that a view is made of": """
         config embedder models scope store
         memory.assembler memory.patterns memory.retriever""",
-    "what a connection is": "me url with_options contents.download",
+    "what a connection is": "me url with_options",
     "the one who runs the store does it on its machine": """
         audit.verify_accesses maintenance.check maintenance.close_expired maintenance.scrub maintenance.verify
         maintenance.write_contexts sessions.end_expired sources.refresh_all sources.watch
@@ -30,9 +30,7 @@ ALONE = {
     "tenants.share, of the tenant that the caller means": """
         collections.share collections.shared collections.unshare""",
     "combines two others": "augment_context",
-    "not built yet": """
-        chat chat_events contents.grep contents.list feedback.judge
-        collections.each contents.each_chunk documents.each memory.each_turn""",
+    "no route has it yet": "contents.grep contents.list feedback.judge",
 }
 #: Parameters that one of the two has alone, by their name or by method and name.
 ALONE_PARAMETERS = {
@@ -49,10 +47,11 @@ ALONE_PARAMETERS = {
         remember.metadata facts.list.after feedback.weights.weights jobs.events.timeout_seconds jobs.upload.folders""",
 }
 #: What differs in its type: views are of their own kind, and a file that is sent is a job of its own. The type of lines
-#: that come as they are read is `lined`'s.
+#: and bytes that come as they are read is `lined`'s.
 OTHER_TYPES = {
     "audit.export",
     "collections.export_lines",
+    "contents.download",
     "jobs.ingest",
     "jobs.upload.files",
     "view",

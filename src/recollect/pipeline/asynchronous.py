@@ -86,6 +86,7 @@ class AsyncCollections(_AsyncGroup):
     share = threaded(Collections.share)
     unshare = threaded(Collections.unshare)
     shared = threaded(Collections.shared)
+    each = streamed(Collections.each)
     list = threaded(Collections.list)
 
 
@@ -97,6 +98,8 @@ class AsyncContents(_AsyncGroup):
     chunks = threaded(Contents.chunks)
     original = threaded(Contents.original)
     grep = threaded(Contents.grep)
+    each_chunk = streamed(Contents.each_chunk)
+    download = streamed(Contents.download)
     list = threaded(Contents.list)
 
 
@@ -111,6 +114,7 @@ class AsyncConversationMemory(_AsyncGroup):
     latest = threaded(ConversationMemory.latest)
     rename = threaded(ConversationMemory.rename)
     overview = threaded(ConversationMemory.overview)
+    each_turn = streamed(ConversationMemory.each_turn)
     list = threaded(ConversationMemory.list)
 
 
@@ -131,6 +135,7 @@ class AsyncDocuments(_AsyncGroup):
     set_ttl = threaded(Documents.set_ttl)
     delete = threaded(Documents.delete)
     erase = threaded(Documents.erase)
+    each = streamed(Documents.each)
     list = threaded(Documents.list)
 
 
@@ -322,6 +327,8 @@ class AsyncView:
     ask = threaded(View.ask)
     ask_stream = streamed(View.ask_stream)
     ask_events = streamed(View.ask_events)
+    chat = threaded(View.chat)
+    chat_events = streamed(View.chat_events)
     why_not = threaded(View.why_not)
     ingest = threaded(View.ingest)
     ingest_files = threaded(View.ingest_files)

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from recollect.answer.follow_up import Exchange, standing_question
 from recollect.errors import NotFoundError, ProviderError
 from recollect.model import Answer, RetrievalOptions, TokenUsage
 from recollect.model.memory import Turn
+from recollect.model.time import read_time
 from recollect.pipeline.answering import answer_stream
 from recollect.pipeline.door import make_door
+from recollect.pipeline.memory import ConversationMemory, remember
 from recollect.pipeline.remembered_answers import facts_of
 from recollect.retrieval.validation import require_question
 
@@ -21,12 +23,19 @@ if TYPE_CHECKING:
     from recollect.model.memory import Episode, Remembered
     from recollect.model.time import Moment
     from recollect.pipeline.answering import AskEvent
-    from recollect.pipeline.memory import ConversationMemory
-    from recollect.pipeline.view import View
+    from recollect.pipeline.standpoint import Standpoint
 
 _NOTHING = TokenUsage(input_tokens=0, output_tokens=0, requests=0)
 # Turns of a conversation that goes on, which follow-up questions are understood with.
 _RESUMED_TURNS = 8
+
+
+class _Viewing(Protocol):
+    """A `recollect.View`, whose own module imports this one."""
+
+    @property
+    def standpoint(self) -> Standpoint:
+        """Whose, who, when and where."""
 
 
 class Conversation:
@@ -52,7 +61,7 @@ class Conversation:
 
     def __init__(
         self,
-        view: View,
+        view: _Viewing,
         *,
         session: str | None = None,
         options: RetrievalOptions | None = None,
@@ -62,7 +71,7 @@ class Conversation:
         instead_of: int | None = None,
         drafts: bool = False,
     ) -> None:
-        self._view = view
+        self._at = view.standpoint
         self._options = options
         self._session = session
         self._model = model
@@ -80,7 +89,7 @@ class Conversation:
         Raises:
             UsageError: It is no time.
         """
-        self._view = self._view.view(as_of=moment)
+        self._at = replace(self._at, as_of=None if moment is None else read_time(moment, name="as_of"))
 
     def ask(self, question: str) -> Iterator[AskEvent]:
         """The answer as `View.ask_events` gives it.
@@ -96,7 +105,7 @@ class Conversation:
         require_question(question)
         self._require_admitted(question)
         standing, usage = self._standing(question)
-        at = self._view.standpoint
+        at = self._at
         options = at.answering(self._options)
         writer = at.assembly.chat_model_of(self._model, temperature=self._temperature)
         for event in answer_stream(at, standing, options, writer=writer, drafts=self._drafts):
@@ -114,13 +123,13 @@ class Conversation:
 
     def _require_admitted(self, question: str) -> None:
         """Refuse before it is asked what could not be remembered afterwards."""
-        at = self._view.standpoint
+        at = self._at
         door = None if self._session is None else make_door(at.assembly, at.scope)
         if door is not None:
             door.admit_turn(Turn(content=question))
 
     def _standing(self, question: str) -> tuple[str, TokenUsage | None]:
-        chat_model = self._view.standpoint.assembly.chat_model_of(self._model)
+        chat_model = self._at.assembly.chat_model_of(self._model)
         if not self._history or chat_model is None:
             return question, None
         try:
@@ -128,7 +137,7 @@ class Conversation:
                 question,
                 self._history,
                 model=chat_model,
-                timeout_seconds=self._view.config.answer.timeout_seconds,
+                timeout_seconds=self._at.config.answer.timeout_seconds,
             )
         except ProviderError:
             # The answer's own request says what is wrong, if it lasts.
@@ -141,14 +150,14 @@ class Conversation:
         self.usage += answer.usage or _NOTHING
         if self._session is None:
             return
-        now, at = datetime.now(UTC), self._view.standpoint
+        now, at = datetime.now(UTC), self._at
         said = Turn(content=answer.question, role="user", at=now)
         replied = Turn(content=answer.text, role="assistant", at=now, metadata=facts_of(answer, at, model=self._model))
-        view = self._view.view(as_of=None, session=self._session)
-        self.kept = view.remember([said, replied])
+        here = replace(at, as_of=None, session=self._session)
+        self.kept = remember(here, [said, replied])
         if self._instead_of is not None:
             # Last: whatever happens meanwhile, what was said before is not lost for an answer that is not there.
-            memory, positions = view.memory, range(self._instead_of, min(self.kept.positions))
+            memory, positions = ConversationMemory(here), range(self._instead_of, min(self.kept.positions))
             gone = [turn.position for turn in _turns(memory, self._session, positions)]
             if gone:
                 memory.forget(self._session, gone)
@@ -158,7 +167,7 @@ class Conversation:
         """The last exchanges of a conversation that is known already."""
         if self._session is None:
             return []
-        memory = self._view.view(as_of=None).memory
+        memory = ConversationMemory(replace(self._at, as_of=None))
         try:
             turns = memory.latest(self._session, before=self._instead_of, limit=_RESUMED_TURNS)
         except NotFoundError:

@@ -26,6 +26,9 @@ MOST_IDLE_DAYS = 36_500
 MAX_ORIGINAL_BYTES = 64 * 1024 * 1024
 
 
+_PAGE = 100
+
+
 @checked
 class Collections(Group):
     """The collections of a view's tenant; see `recollect.View`.
@@ -222,6 +225,12 @@ class Collections(Group):
         from recollect.store.tenants import ShareRepository
 
         return ShareRepository(self._at.store.caretaking).shared_with(self._of_tenant())
+
+    def each(self, *, after: str = "") -> Iterator[Collection]:
+        """All collections by name, behind ``after``, page by page as they are read; see `list`."""
+        while page := self.list(after=after, limit=_PAGE):
+            yield from page
+            after = page[-1].name
 
     # Last: its name is a type's in what stands before it.
     def list(self, *, after: str = "", limit: int | None = None) -> list[Collection]:

@@ -10,7 +10,7 @@ from recollect.model.shown import show
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from recollect.model import Scope
     from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart, GrepReply
@@ -90,6 +90,21 @@ class Contents(Group):
         stop = 2**31 - 1 if end is None else end
         _require_range("end", stop, 0, 2**31 - 1)
         return self._of(document_id, self._at.store.contents.chunks, after=after, limit=limit, start=start, end=stop)
+
+    def each_chunk(self, document_id: int, *, start: int = 0, end: int | None = None) -> Iterator[DocumentChunk]:
+        """All chunks that `chunks` gives with these arguments, page by page as they are read."""
+        after = -1
+        while page := self.chunks(document_id, after=after, start=start, end=end):
+            yield from page
+            after = page[-1].position
+
+    def download(self, document_id: int) -> Iterator[bytes]:
+        """The bytes of `original`, piece by piece.
+
+        Raises:
+            NotFoundError: There is no such document where the view looks, or its original was not kept.
+        """
+        yield from self.original(document_id).opened()
 
     def original(self, document_id: int) -> Original:
         """The file that a document was read from, as it came; its bytes are read when they are wanted.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -382,6 +382,23 @@ class Documents(Group):
             scrubber=store.scrubber if scrub else None,
         )
         return receipt if scope.principal is None else _of_documents_alone(receipt)
+
+    def each(
+        self,
+        *,
+        department: str | None = None,
+        status: DocumentStatus | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        newest_first: bool = False,
+    ) -> Iterator[DocumentRecord]:
+        """All documents that `list` gives with these arguments, page by page as they are read."""
+        after = 0
+        while page := self.list(
+            department=department, status=status, source=source, tags=tags, newest_first=newest_first, after=after
+        ):
+            yield from page
+            after = page[-1].document_id
 
     # Last: its name is a type's in what stands before it.
     def list(

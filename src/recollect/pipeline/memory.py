@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from recollect.errors import UsageError
 from recollect.model.arguments import checked
 from recollect.pipeline.standpoint import Group
 
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from recollect.context import ContextAssembly, RetrievalWeights
     from recollect.context.strategies import ContextStrategy
     from recollect.memory import QueryPatternTracker
-    from recollect.model.memory import ConversationEntry, Episode, SessionRecord
+    from recollect.model.memory import ConversationEntry, Episode, Remembered, SessionRecord, Turn
     from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever
+    from recollect.pipeline.standpoint import Standpoint
 
 _PAGE_TURNS = 1_000
 
@@ -46,6 +48,13 @@ class ConversationMemory(Group):
         """
         memory, scope = self._at.store.memory, self._at.scope
         return memory.turns(scope, memory.get_session(scope, session, user=self._at.user), after=after, limit=limit)
+
+    def each_turn(self, session: str) -> Iterator[Episode]:
+        """All turns of a conversation in their order, page by page as they are read; see `turns`."""
+        after = 0
+        while page := self.turns(session, after=after):
+            yield from page
+            after = page[-1].position
 
     def latest(self, session: str, *, before: int | None = None, limit: int = 100) -> list[Episode]:
         """The last turns of a conversation, in their order.
@@ -227,3 +236,21 @@ class ConversationMemory(Group):
         return self._at.store.memory.list_sessions(
             self._at.present(), user=self._at.user, limit=limit, offset=offset, after=after
         )
+
+
+def remember(at: Standpoint, turns: Sequence[Turn], *, metadata: Mapping[str, Any] | None = None) -> Remembered:
+    """Append turns to the conversation of a view; see `recollect.View.remember`.
+
+    Raises:
+        UsageError: The view has no session, or is of the past; the others are `recollect.View.remember`'s.
+    """
+    from recollect.memory.validation import checked_turns
+    from recollect.pipeline.door import make_door
+
+    if at.session is None:
+        raise UsageError("Say which conversation this is of: view(session=...).")
+    scope = at.present()
+    if (door := make_door(at.assembly, scope)) is not None:
+        turns = [door.admit_turn(turn) for turn in checked_turns(turns)]
+    memory = at.assembly.memory(scope.tenant_id).turns
+    return memory.remember(scope, at.session, turns, user=at.user, metadata=metadata)

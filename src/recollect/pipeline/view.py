@@ -380,6 +380,51 @@ class View(Groups):
         given = self._at.answering(refined(RetrievalOptions, options, keywords))
         yield from answer_stream(self._at, question, given, writer=self._at.assembly.chat_model)
 
+    def chat(
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        session: str,
+        **keywords: Unpack[SearchKeywords],
+    ) -> Answer:
+        """Answer a question of a conversation, which is remembered with its answer.
+
+        With a language model it may lean on what was said before.
+
+        Args:
+            question: In plain words.
+            options: How to search for the passages; None: the configured defaults.
+            session: The id of the conversation, which begins with its first question.
+            **keywords: As of `search`.
+
+        Raises:
+            UsageError: The question or an option is not valid, or the view has a session of its own.
+            PersonalDataError: The question holds personal data, which the tenant's policy refuses to remember.
+            PermissionDeniedError: The principal would write another's conversation.
+            NotFoundError: There is no such collection.
+            ProviderError: The language model failed.
+        """
+        *_, answer = self.chat_events(question, options, session=session, **keywords)
+        assert isinstance(answer, Answer), "a stream ends with the answer"
+        return answer
+
+    def chat_events(
+        self,
+        question: str,
+        options: RetrievalOptions | None = None,
+        *,
+        session: str,
+        **keywords: Unpack[SearchKeywords],
+    ) -> Iterator[AskEvent]:
+        """As `chat`, but yields what `ask_events` yields."""
+        from recollect.pipeline.chat import Conversation
+
+        if self._at.session is not None:
+            raise UsageError("A conversation is about collections: chat with a view that has no session of its own.")
+        given = refined(RetrievalOptions, options, keywords)
+        yield from Conversation(self, session=session, options=given).ask(question)
+
     def why_not(
         self,
         query: str,
@@ -643,19 +688,12 @@ class View(Groups):
             ...     ada.recall("Where does my sister live?")[0].episode.content
             'My sister lives in Lisbon.'
         """
-        from recollect.memory.validation import checked_turns
         from recollect.model.memory import Turn
-        from recollect.pipeline.door import make_door
+        from recollect.pipeline.memory import remember
 
-        if self._at.session is None:
-            raise UsageError("Say which conversation this is of: view(session=...).")
         given = [turns] if isinstance(turns, Turn | str) else turns
         complete = [Turn(content=turn, role=role, at=at) if isinstance(turn, str) else turn for turn in given]
-        scope = self._at.present()
-        if (door := make_door(self._at.assembly, scope)) is not None:
-            complete = [door.admit_turn(turn) for turn in checked_turns(complete)]
-        memory = self._at.assembly.memory(scope.tenant_id).turns
-        return memory.remember(scope, self._at.session, complete, user=self._at.user, metadata=metadata)
+        return remember(self._at, complete, metadata=metadata)
 
     def recall(
         self, query: str, options: RecallOptions | None = None, **keywords: Unpack[RecallKeywords]

@@ -169,6 +169,23 @@ def test_options_are_keywords_and_a_reply_is_its_results(served, client):
             view.search("leave", limit=3)
 
 
+def test_lists_are_gone_through_and_a_conversation_is_held_by_both(served, client):
+    for view in (served.rag, client):
+        assert [*view.collections.each()] == view.collections.list()
+        assert [*view.documents.each()] == view.documents.list(limit=1_000)
+        assert [*view.documents.each(newest_first=True)] == view.documents.list(newest_first=True, limit=1_000)
+        first = view.documents.list()[0].document_id
+        assert [*view.contents.each_chunk(first)] == view.contents.chunks(first, limit=1_000)
+        talk = f"held by {type(view).__name__}"
+        answer = view.chat("How long is annual leave?", session=talk, top_k=3)
+        assert answer.citations
+        assert [one.content for one in view.memory.each_turn(talk)] == [answer.question, answer.text]
+        *_, last = view.chat_events("And how long is it?", session=talk)
+        assert isinstance(last, Answer) and len([*view.memory.each_turn(talk)]) == 4
+        with pytest.raises(UsageError, match="no session of its own"):
+            view.view(session=talk).chat("How long is it?", session=talk)
+
+
 def test_what_is_given_has_the_types_of_a_view(served, client):
     ours, theirs = served.rag.search(ASKED), client.search(ASKED)
     assert type(ours) is type(theirs)
