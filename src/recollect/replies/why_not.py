@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, NotRequired, cast
 
 from recollect.replies._shape import Shape, Timestamp
@@ -115,16 +116,10 @@ class WhyNotJson(Shape):
 
 def why_not_json(told: WhyNot) -> WhyNotJson:
     """Where a document stands at every stage of one search."""
-    document = told.document
     return {
         "query": told.query,
         "collection": told.collection,
-        "document": {
-            "document_id": document.document_id,
-            "title": document.title,
-            "source": document.source,
-            "department": document.department,
-        },
+        "document": cast(NamedDocumentJson, asdict(told.document)),
         "found": told.found,
         "rank": told.rank,
         "stages": [_stage(stage) for stage in told.stages],

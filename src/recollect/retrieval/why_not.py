@@ -161,9 +161,7 @@ class WhyNotInquiry:
             standing=standing,
             options=options,
             limit=limit,
-            similarity_threshold=thresholds.similarity,
-            min_relevance=self._least_relevance(searched, thresholds, asked),
-            min_score=thresholds.score,
+            thresholds=replace(thresholds, relevance=self._least_relevance(searched, thresholds, asked)),
             chunk_count=versions.chunk_count if versions else searched.chunk_count,
             embedded=embedded,
             lexical=None
@@ -215,9 +213,9 @@ class WhyNotInquiry:
         run: Run,
         version_ids: list[int] | None,
     ) -> LexicalStanding:
-        alone: dict[str, Any] = {"department": (), "source": (), "tags": (), "metadata_filters": {}, "top_k": 1}
         words_only = replace(bare, mode="lexical", pseudo_relevance=False)
-        only = replace(words_only, filters={"document_id": standing.document_id}, **alone)
+        # It meets the other conditions: those that it fails were left out.
+        only = replace(words_only, filters={"document_id": standing.document_id}, top_k=1)
         best = passages_of(run(only), standing.document_id)
         whole = run(replace(words_only, top_k=MAX_TOP_K, candidates=max(words_only.candidates or 0, MAX_TOP_K)))
         terms = whole.explain.terms if whole.explain else ()
@@ -413,9 +411,8 @@ class Evidence:
     Attributes:
         options: As asked, without the conditions that remove the document.
         limit: How many candidates each retriever contributes.
-        similarity_threshold: In force, from the options or the settings.
-        min_relevance: Likewise; where neither says anything, the floor that not even the best passage reached.
-        min_score: Likewise.
+        thresholds: In force, from the options or the settings; where neither names a relevance, the floor that not
+            even the best passage reached.
         embedded: Where the document's best chunk stands by similarity; None without a query vector.
         lexical: What the words say; None where that retriever does not run.
         run: Searches with other options.
@@ -429,9 +426,7 @@ class Evidence:
     standing: Standing
     options: CompleteOptions
     limit: int
-    similarity_threshold: float | None
-    min_relevance: float | None
-    min_score: float | None
+    thresholds: Thresholds
     chunk_count: int
     embedded: BestChunk | None
     lexical: LexicalStanding | None
@@ -656,18 +651,18 @@ def _rerank_stage(
 
 def _threshold_stages(evidence: Evidence, ranked: Sequence[RetrievedContext]) -> Iterator[WhyNotStage]:
     above = list(ranked)
-    limit = evidence.similarity_threshold
+    limit = evidence.thresholds.similarity
     if limit is not None:
         best = max((place.similarity for place in ranked if place.similarity is not None), default=None)
         if best is None and evidence.embedded:
             best = evidence.embedded.score
         above = [place for place in ranked if place.similarity is not None and place.similarity >= limit]
         yield _threshold("similarity_threshold", best, limit)
-    needed = evidence.min_relevance
+    needed = evidence.thresholds.relevance
     if needed is not None and above:
         yield _threshold("min_relevance", max((place.relevance or 0.0 for place in above), default=None), needed)
         above = [place for place in above if (place.relevance or 0.0) >= needed]
-    lowest = evidence.min_score
+    lowest = evidence.thresholds.score
     if lowest is not None and above:
         yield _threshold("min_score", max(place.score for place in above), lowest)
 
