@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from recollect.errors import NotFoundError, PermissionDeniedError, RecollectError, UsageError
 from recollect.model import RetrievalOptions
-from recollect.model.bounds import MAX_CANDIDATES, MAX_NEIGHBOURS, MAX_RERANK_CANDIDATES, MAX_RRF_K
+from recollect.model.search_options import search_options
 from recollect.model.time import read_time
 from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases, save_case, saved_cases, suite_of
 from recollect.pipeline.temporal import known_span
@@ -85,30 +85,29 @@ class Option:
     step: float | str = "any"
 
 
+def _number(name: str, label: str, step: float | str = "any") -> Option:
+    """A number, with the bounds that it has at every door."""
+    declared = next(option for option in search_options() if name in option.names)
+    return Option(name=name, label=label, kind="number", least=declared.least, most=declared.most, step=step)
+
+
 OPTIONS: tuple[Option, ...] = (
     Option(name="mode", label=_("Mode"), kind="choice", choices=("hybrid", "dense", "lexical")),
     Option(name="fusion", label=_("Fusion"), kind="choice", choices=("weighted", "rrf")),
-    Option(name="dense_weight", label=_("Weight of meaning"), kind="number", least=0, most=1, step=0.05),
-    Option(name="rrf_k", label=_("RRF constant k"), kind="number", least=1, most=MAX_RRF_K, step=1),
-    Option(name="candidates", label=_("Candidates"), kind="number", least=1, most=MAX_CANDIDATES, step=1),
+    _number("dense_weight", _("Weight of meaning"), step=0.05),
+    _number("rrf_k", _("RRF constant k"), step=1),
+    _number("candidates", _("Candidates"), step=1),
     Option(name="rerank", label=_("Reranker"), kind="choice", choices=("none", *sorted(RERANKERS))),
-    Option(
-        name="rerank_candidates",
-        label=_("Reranked passages"),
-        kind="number",
-        least=1,
-        most=MAX_RERANK_CANDIDATES,
-        step=1,
-    ),
+    _number("rerank_candidates", _("Reranked passages"), step=1),
     Option(name="top_k", label=_("Results"), kind="number", least=1, most=MOST_SHOWN, step=1),
-    Option(name="min_similarity", label=_("Least similarity"), kind="number", least=-1, most=1),
-    Option(name="min_relevance", label=_("Least relevance"), kind="number", least=0, most=1),
-    Option(name="min_score", label=_("Least score"), kind="number"),
-    Option(name="mmr", label=_("Diversity (MMR λ)"), kind="number", least=0, most=1, step=0.05),
+    _number("min_similarity", _("Least similarity")),
+    _number("min_relevance", _("Least relevance")),
+    _number("min_score", _("Least score")),
+    _number("mmr", _("Diversity (MMR λ)"), step=0.05),
     Option(name="collapse", label=_("Collapse duplicates"), kind="flag"),
     Option(name="enhance", label=_("Query enhancement"), kind="flag"),
     Option(name="pseudo_relevance", label=_("Pseudo-relevance feedback"), kind="flag"),
-    Option(name="neighbours", label=_("Neighbours shown"), kind="number", least=0, most=MAX_NEIGHBOURS, step=1),
+    _number("neighbours", _("Neighbours shown"), step=1),
     Option(name="merge", label=_("Merge adjacent passages"), kind="flag"),
 )
 
