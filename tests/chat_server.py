@@ -52,6 +52,16 @@ class ChatServer:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The section ``answer`` of a configuration that asks this server."""
+        return {"provider": "openai", "api": "chat", "model": "scripted", "base_url": self.base_url, "api_key": "sk-x"}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same as environment variables."""
+        return {f"RECOLLECT_ANSWER__{name.upper()}": value for name, value in self.settings.items()}
+
     def close(self) -> None:
         self._http.shutdown()
         self._http.server_close()

@@ -23,14 +23,7 @@ def asked(recollect, server, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/canteen.md").write_text(CANTEEN, encoding="utf-8")
     recollect("ingest", "docs")
-    more = {
-        "RECOLLECT_ANSWER__PROVIDER": "openai",
-        "RECOLLECT_ANSWER__API": "chat",
-        "RECOLLECT_ANSWER__MODEL": "scripted",
-        "RECOLLECT_ANSWER__BASE_URL": server.base_url,
-        "RECOLLECT_ANSWER__API_KEY": "sk-test",
-    }
-    return Recollect(recollect.folder, {**recollect.environment, **more})
+    return Recollect(recollect.folder, {**recollect.environment, **server.environment})
 
 
 def test_json_tells_model_usage_and_what_is_unsupported(asked, server):

@@ -32,14 +32,7 @@ def chat(recollect, server, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/canteen.md").write_text(CANTEEN, encoding="utf-8")
     recollect("ingest", "docs")
-    more = {
-        "RECOLLECT_ANSWER__PROVIDER": "openai",
-        "RECOLLECT_ANSWER__API": "chat",
-        "RECOLLECT_ANSWER__MODEL": "scripted",
-        "RECOLLECT_ANSWER__BASE_URL": server.base_url,
-        "RECOLLECT_ANSWER__API_KEY": "sk-test",
-    }
-    return Recollect(recollect.folder, {**recollect.environment, **more})
+    return Recollect(recollect.folder, {**recollect.environment, **server.environment})
 
 
 def test_a_conversation_through_a_pipe(chat, server, tmp_path):

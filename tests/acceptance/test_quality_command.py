@@ -107,16 +107,8 @@ def server():
 
 
 def test_models_side_by_side_with_a_judge_and_their_cost(recollect, office, cases, server):
-    settings = {
-        "RECOLLECT_ANSWER__PROVIDER": "openai",
-        "RECOLLECT_ANSWER__API": "chat",
-        "RECOLLECT_ANSWER__MODEL": "scripted",
-        "RECOLLECT_ANSWER__BASE_URL": server.base_url,
-        "RECOLLECT_ANSWER__API_KEY": "sk-test",
-        "RECOLLECT_ANSWER__INPUT_PRICE": "10",
-        "RECOLLECT_ANSWER__OUTPUT_PRICE": "100",
-    }
-    recollect.environment.update(settings)
+    prices = {"RECOLLECT_ANSWER__INPUT_PRICE": "10", "RECOLLECT_ANSWER__OUTPUT_PRICE": "100"}
+    recollect.environment.update(server.environment | prices)
     cases.write_text(CASES.partition("- name: cat")[0], encoding="utf-8")
     arguments = ("--model", "openai/scripted", "--model", "extractive", "--judge", "openai/judge")
     report = recollect("quality-test", cases, "--ingest", office, *arguments, "--json").json

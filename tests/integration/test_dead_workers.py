@@ -10,8 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.hashing import HashingEmbedder
+from recollect import RAGPipeline
 from recollect.jobs.tasks import Task, register
 from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.model.job import Job, NewJob
@@ -25,10 +24,8 @@ NEVER = Heartbeats(every_seconds=3600, stalled_seconds=3600)
 
 
 @pytest.fixture
-def rag(dsn: str, tmp_path) -> Iterator[RAGPipeline]:
-    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
-    with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
-        yield opened
+def rag(pipeline: RAGPipeline) -> RAGPipeline:
+    return pipeline
 
 
 @pytest.fixture

@@ -7,30 +7,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psycopg
 import pytest
 
-from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.hashing import HashingEmbedder
+from recollect import RAGPipeline
 from recollect.jobs.periodic import PeriodicTask
 from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.pipeline.job_waiting import runner_of
-
-
-@pytest.fixture
-def rag(dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
-    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
-    with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
-        yield opened
+from recollect.store.database import Database
 
 
 @contextmanager
-def working(rag: RAGPipeline, run: Callable[[], object]) -> Iterator[None]:
+def working(rag: RAGPipeline, run: Callable[[], object], *, wait_seconds: float = 30) -> Iterator[None]:
     """A worker with work that is due each second, which is the sixth field of its schedule."""
     task = PeriodicTask(name="tick", cron="* * * * * */1", run=run)
-    database = rag.standpoint.store.database
+    database = Database(rag.standpoint.store.database.dsn, wait_seconds=wait_seconds)
     options = WorkerOptions(poll_seconds=0.1)
     worker = Worker(database, runner_of(rag.standpoint.assembly), options, periodic=[task])
     thread = threading.Thread(target=worker.run)
@@ -40,6 +32,7 @@ def working(rag: RAGPipeline, run: Callable[[], object]) -> Iterator[None]:
     finally:
         worker.stop()
         thread.join(60)
+        database.close()
     assert not thread.is_alive()
 
 
@@ -51,8 +44,8 @@ def cut(dsn: str) -> None:
         )
 
 
-#: The pool's lines are hidden by the command line; jobs that an outage put back tell of themselves.
-APART = {"psycopg.pool", "recollect.store.job_queue"}
+#: The driver's lines are hidden by the command line; jobs that an outage put back tell of themselves.
+APART = {"psycopg", "psycopg.pool", "recollect.store.job_queue"}
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -63,10 +56,11 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_periodic_work_goes_on_through_an_outage_that_the_log_tells_of_once(
-    rag: RAGPipeline, dsn: str, caplog: pytest.LogCaptureFixture
+    pipeline: RAGPipeline, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     ran = threading.Semaphore(0)
-    with working(rag, ran.release):
+    # The log tells of an outage when a wait for a connection has ended.
+    with working(pipeline, ran.release, wait_seconds=3):
         assert ran.acquire(timeout=20)
         name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
         with psycopg.connect(dsn, dbname="postgres", autocommit=True) as outside:
@@ -90,10 +84,10 @@ def test_periodic_work_goes_on_through_an_outage_that_the_log_tells_of_once(
 
 
 def test_a_worker_whose_connections_are_cut_again_and_again_never_logs_a_stack_trace(
-    rag: RAGPipeline, dsn: str, caplog: pytest.LogCaptureFixture
+    pipeline: RAGPipeline, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     ran = threading.Semaphore(0)
-    with working(rag, ran.release):
+    with working(pipeline, ran.release):
         assert ran.acquire(timeout=20)
         for _ in range(40):
             cut(dsn)
@@ -109,7 +103,7 @@ def test_a_worker_whose_connections_are_cut_again_and_again_never_logs_a_stack_t
 
 
 def test_periodic_work_that_still_waits_when_it_is_due_again_is_no_error(
-    rag: RAGPipeline, caplog: pytest.LogCaptureFixture
+    pipeline: RAGPipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun, go_on = threading.Semaphore(0), threading.Event()
 
@@ -117,7 +111,7 @@ def test_periodic_work_that_still_waits_when_it_is_due_again_is_no_error(
         begun.release()
         go_on.wait(60)
 
-    with working(rag, slow):
+    with working(pipeline, slow):
         assert begun.acquire(timeout=20)
         # One runs, the next one waits for it, and two more are due.
         time.sleep(4)

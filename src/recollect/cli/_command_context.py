@@ -141,8 +141,8 @@ class CommandContext:
             format="%(levelname)s %(name)s: %(message)s",
         )
         if not joined.verbose:
-            # It warns of each connection that a restart of PostgreSQL has closed, and opens others.
-            logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+            # The driver and its pool warn of each connection that a restart of PostgreSQL has closed, and open others.
+            logging.getLogger("psycopg").setLevel(logging.ERROR)
         return cls(joined, collection=collection or before.collection, local=local)
 
     @cached_property

@@ -164,6 +164,7 @@ class Database:
             even_suspended=even_suspended,
             ensure_server=self._ensure_server,
             settings=settings,
+            wait_seconds=self._wait_seconds,
         )
 
     def renew_in_child(self) -> None:

@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.hashing import HashingEmbedder
+from recollect import RAGPipeline
 from recollect.server.app import create_app
 
 HOST = "http://127.0.0.1:8321"
 
 
 @pytest.fixture
-def rag(dsn: str, tmp_path) -> Iterator[RAGPipeline]:
+def rag(pipeline: RAGPipeline) -> RAGPipeline:
     """What is served: an empty store, with an embedder that needs no model."""
-    config = RAGConfig.load(storage={"data_dir": tmp_path / "unused", "dsn": dsn}, embedding={"provider": "hashing"})
-    with RAGPipeline(config, embedder=HashingEmbedder()) as opened:
-        yield opened
+    return pipeline
 
 
 @pytest.fixture

@@ -83,9 +83,7 @@ def program_serving(recollect, port: int):
 def test_a_server_that_was_killed_and_is_there_again_is_asked_again(browser, recollect, dsn, tmp_path):
     held = threading.Event()
     model = ChatServer(lambda _: held.wait(120) and "Every employee has 30 days of annual leave [1].")
-    settings = {"provider": "openai", "api": "chat", "model": "scripted", "base_url": model.base_url, "api_key": "sk-x"}
-    own = {f"RECOLLECT_ANSWER__{name.upper()}": value for name, value in settings.items()}
-    program = Recollect(recollect.folder, {**recollect.environment, **own})
+    program = Recollect(recollect.folder, {**recollect.environment, **model.environment})
     recollect.folder.joinpath("leave.md").write_text("Every employee has 30 days of annual leave.")
     recollect("ingest", "leave.md")
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -101,7 +99,7 @@ def test_a_server_that_was_killed_and_is_there_again_is_asked_again(browser, rec
                 page.get_by_text(re.compile("Reading . passage")).wait_for()
             page.get_by_text("The connection to the server was lost.").wait_for()
             held.set()
-            with serving(dsn, tmp_path, worker=False, pages=True, port=port, answer=settings):
+            with serving(dsn, tmp_path, worker=False, pages=True, port=port, answer=model.settings):
                 page.get_by_text("The answer broke off").wait_for()
                 assert page.get_by_label("Your question").input_value() == LEAVE
                 page.get_by_label("Your question").press("Enter")
