@@ -30,7 +30,6 @@ ALONE = {
     "tenants.share, of the tenant that the caller means": """
         collections.share collections.shared collections.unshare""",
     "combines two others": "augment_context",
-    "no route has it yet": "contents.grep contents.list feedback.judge",
 }
 #: Parameters that one of the two has alone, by their name or by method and name.
 ALONE_PARAMETERS = {

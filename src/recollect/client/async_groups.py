@@ -99,6 +99,7 @@ class AsyncFeedback(_Group):
     """Whether what contexts showed has helped. Awaited."""
 
     give = awaited(FeedbackCalls.give)
+    judge = awaited(FeedbackCalls.judge)
     weights = awaited(FeedbackCalls.weights)
     reset = awaited(FeedbackCalls.reset)
 
@@ -216,11 +217,13 @@ class AsyncTenants(_Group):
 class AsyncContents(_Group):
     """What documents say: outlined, read in parts, cut into chunks, and as they came. Awaited."""
 
+    grep = awaited(ContentCalls.grep)
     outline = awaited(ContentCalls.outline)
     read = awaited(ContentCalls.read)
     chunks = awaited(ContentCalls.chunks)
     each_chunk = paged_awaited(ContentCalls.each_chunk)
     download = downloaded_awaited(ContentCalls.original)
+    list = awaited(ContentCalls.list)
 
 
 class Groups:

@@ -101,6 +101,7 @@ class Feedback(_Group):
     """Whether what contexts showed has helped."""
 
     give = sent(FeedbackCalls.give)
+    judge = sent(FeedbackCalls.judge)
     weights = sent(FeedbackCalls.weights)
     reset = sent(FeedbackCalls.reset)
 
@@ -218,11 +219,13 @@ class Tenants(_Group):
 class Contents(_Group):
     """What documents say: outlined, read in parts, cut into chunks, and as they came."""
 
+    grep = sent(ContentCalls.grep)
     outline = sent(ContentCalls.outline)
     read = sent(ContentCalls.read)
     chunks = sent(ContentCalls.chunks)
     each_chunk = paged(ContentCalls.each_chunk)
     download = downloaded(ContentCalls.original)
+    list = sent(ContentCalls.list)
 
     def original(self, document_id: int) -> Original:
         """The file that a document was read from; its bytes are fetched when they are read.

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Literal
 
 from recollect.model.outline import Heading, PageSpan
+from recollect.model.record import Public, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentEntry:
+class DocumentEntry(Record):
     """A document in a listing.
 
     Attributes:
@@ -23,18 +24,18 @@ class DocumentEntry:
         id: The id that it was given (`Document.id`); None: its source identifies it.
     """
 
-    document_id: int
-    source: str
-    title: str
-    collection: str
-    version_id: int
-    department: str | None
-    tags: tuple[str, ...]
-    byte_count: int
-    known_from: datetime
-    event_time: datetime | None
-    mime_type: str
-    id: str | None = None
+    document_id: Public[int]
+    source: Public[str]
+    title: Public[str]
+    collection: Public[str]
+    version_id: Public[int]
+    department: Public[str | None]
+    tags: Public[tuple[str, ...]]
+    byte_count: Public[int]
+    known_from: Public[datetime]
+    event_time: Public[datetime | None]
+    mime_type: Public[str]
+    id: Public[str | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ class DocumentChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExactMatch:
+class ExactMatch(Record):
     """Where a pattern matches.
 
     Attributes:
@@ -121,15 +122,15 @@ class ExactMatch:
         page: That it begins on, from 1; None where the format has no pages.
     """
 
-    start_offset: int
-    end_offset: int
-    excerpt: str
-    section: str | None = None
-    page: int | None = None
+    start_offset: Public[int]
+    end_offset: Public[int]
+    excerpt: Public[str]
+    section: Public[str | None] = None
+    page: Public[int | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedDocument:
+class MatchedDocument(Record):
     """A document with matches.
 
     Attributes:
@@ -138,13 +139,13 @@ class MatchedDocument:
             are shown that the search came to.
     """
 
-    document_id: int
-    source: str
-    title: str
-    collection: str
-    version_id: int
-    matches: tuple[ExactMatch, ...]
-    next_offset: int | None = None
+    document_id: Public[int]
+    source: Public[str]
+    title: Public[str]
+    collection: Public[str]
+    version_id: Public[int]
+    matches: Public[tuple[ExactMatch, ...]]
+    next_offset: Public[int | None] = None
 
 
 #: Why an exact search ended before it had seen everything.
@@ -152,7 +153,7 @@ Stop = Literal["matches", "time", "bytes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrepReply:
+class GrepReply(Record):
     """What an exact search has to say.
 
     Attributes:
@@ -164,9 +165,9 @@ class GrepReply:
         bytes_searched: Of their texts.
     """
 
-    documents: tuple[MatchedDocument, ...]
-    stopped: Stop | None
-    next_document: int | None
-    next_offset: int | None
-    documents_searched: int
-    bytes_searched: int
+    documents: Public[tuple[MatchedDocument, ...]]
+    stopped: Public[Stop | None]
+    next_document: Public[int | None]
+    next_offset: Public[int | None]
+    documents_searched: Public[int]
+    bytes_searched: Public[int]

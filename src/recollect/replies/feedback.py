@@ -37,6 +37,13 @@ class ForgottenFeedbackJson(Shape):
     """On how many passages it was."""
 
 
+class JudgementJson(Shape):
+    """Whether what was said of an answer was counted."""
+
+    counted: bool
+    """False: something was said of it before, which stays."""
+
+
 def weight_adaptation_json(adaptation: WeightAdaptation, *, on: bool) -> WeightAdaptationJson:
     """How feedback has moved the weights of contexts.
 

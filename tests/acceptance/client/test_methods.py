@@ -176,10 +176,15 @@ def test_lists_are_gone_through_and_a_conversation_is_held_by_both(served, clien
         assert [*view.documents.each(newest_first=True)] == view.documents.list(newest_first=True, limit=1_000)
         first = view.documents.list()[0].document_id
         assert [*view.contents.each_chunk(first)] == view.contents.chunks(first, limit=1_000)
+        found = view.contents.grep("annual leave", limit=3)
+        assert found.documents and found == served.rag.contents.grep("annual leave", limit=3)
+        assert view.contents.list(limit=2) == served.rag.contents.list(limit=2)
         talk = f"held by {type(view).__name__}"
         answer = view.chat("How long is annual leave?", session=talk, top_k=3)
         assert answer.citations
         assert [one.content for one in view.memory.each_turn(talk)] == [answer.question, answer.text]
+        assert view.view(session=talk).feedback.judge(2, helpful=True)
+        assert not view.view(session=talk).feedback.judge(2, helpful=False)
         *_, last = view.chat_events("And how long is it?", session=talk)
         assert isinstance(last, Answer) and len([*view.memory.each_turn(talk)]) == 4
         with pytest.raises(UsageError, match="no session of its own"):

@@ -14,7 +14,7 @@ from recollect.client.place import given
 from recollect.client.reading import Json, passage_of, read
 from recollect.errors import NotFoundError, RecollectError, UsageError
 from recollect.model import Document, IngestResult, RetrievalOptions
-from recollect.model.contents import DocumentChunk, DocumentOutline, DocumentPart
+from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart, GrepReply
 from recollect.model.document_record import DocumentRecord, DocumentStatus
 from recollect.model.duplicates import Duplicates, SameDocument
 from recollect.model.history import (
@@ -28,6 +28,7 @@ from recollect.model.history import (
 from recollect.model.job import Job
 from recollect.model.keywords import refined
 from recollect.model.page import cursor_at
+from recollect.model.record import adapter_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -285,6 +286,42 @@ class ContentCalls(_OfDocuments):
         query = {"start": start, "length": length}
         return self._on("GET", document_id, "/content", query=query, read=lambda told: read(DocumentPart, told))
 
+    def grep(
+        self,
+        pattern: str,
+        *,
+        regex: bool = False,
+        case_sensitive: bool = False,
+        whole_words: bool = False,
+        document_id: int | None = None,
+        department: str | None = None,
+        limit: int = 50,
+        limit_per_document: int = 10,
+        from_document: int = 0,
+        from_offset: int = 0,
+        seconds: float = 5.0,
+        max_bytes: int = 64 << 20,
+    ) -> Call[GrepReply]:
+        """Find exact text, or what a regular expression matches; a server looks for half a minute at most."""
+        said = given(
+            pattern=pattern,
+            regex=regex,
+            case_sensitive=case_sensitive,
+            whole_words=whole_words,
+            document_id=document_id,
+            department=department,
+            limit=limit,
+            limit_per_document=limit_per_document,
+            from_document=from_document,
+            from_offset=from_offset,
+            seconds=seconds,
+            max_bytes=max_bytes,
+        )
+        body = self._at.viewpoint() | dict(said)
+        return Call(
+            method="POST", path="/v1/grep", body=body, read=adapter_of(GrepReply).validate_python, searches=True
+        )
+
     def original(self, document_id: int) -> Call[Any]:
         """The file that it was read from, byte by byte as it comes. A connection that breaks is gone on with."""
         return self._on("GET", document_id, "/original", read=as_it_is)
@@ -301,6 +338,14 @@ class ContentCalls(_OfDocuments):
         query = given(start=start or None, end=end)
         call: Call[Json] = self._on("GET", document_id, "/chunks", query=query, read=dict)
         return Pages(call=call, items=listed("chunks", _chunk))
+
+    def list(
+        self, *, name: str | None = None, department: str | None = None, after: int = 0, limit: int = 100
+    ) -> Call[list[DocumentEntry]]:
+        """The documents that a search of the view looks into, by id."""
+        body = self._at.viewpoint() | dict(given(name=name, department=department, after=after, limit=limit))
+        read_entries = adapter_of(list[DocumentEntry]).validate_python
+        return Call(method="POST", path="/v1/contents", body=body, read=read_entries, searches=True)
 
 
 class IngestCalls(Calls):

@@ -10,13 +10,14 @@ from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.replies.feedback import (
     ForgottenFeedbackJson,
+    JudgementJson,
     WeightAdaptationJson,
     forgotten_feedback_json,
     weight_adaptation_json,
 )
 from recollect.server.dependencies import Reader, Writer
 from recollect.server.problems import documented
-from recollect.server.schemas.feedback import FeedbackBody
+from recollect.server.schemas.feedback import FeedbackBody, JudgementBody
 
 router = APIRouter(prefix="/feedback", tags=["conversations"], responses=documented(404))
 
@@ -38,6 +39,13 @@ def give(body: FeedbackBody, caller: Writer) -> WeightAdaptationJson:
     """The side that helps more, documents or memory, weighs a little more from then on, where that is on."""
     view = caller.view(session=body.session, user=body.user)
     return weight_adaptation_json(view.feedback.give(body.sources, helpful=body.helpful), on=_on(view))
+
+
+@router.post("/judgement", summary="Say whether an answer helped")
+def judge(body: JudgementBody, caller: Writer) -> JudgementJson:
+    """An answer of a conversation, which counts for what it cites, once: what was said of it before stays."""
+    view = caller.view(session=body.session, user=body.user)
+    return {"counted": view.feedback.judge(body.position, helpful=body.helpful)}
 
 
 @router.delete("", summary="Forget the feedback")

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from recollect.context import RetrievalWeights
 from recollect.model import RetrievalOptions
+from recollect.model.contents import DocumentEntry, GrepReply
 from recollect.pipeline import View
 from recollect.pipeline.standpoint import EVERY_COLLECTION
 from recollect.replies.answers import AnswerJson, answer_json
@@ -28,6 +29,8 @@ from recollect.server.dependencies import Asking, Reader, service_of, streaming
 from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
 from recollect.server.problems import documented
+from recollect.server.schemas.base import Viewpoint
+from recollect.server.schemas.contents import EntriesBody, GrepBody
 from recollect.server.schemas.retrieval import (
     AskBody,
     AssemblyBody,
@@ -60,6 +63,19 @@ def search_hints(body: SearchOptions, caller: Reader) -> SearchHintsJson:
     """What a search with these options would be told where it finds nothing, such as a tag that no document has."""
     view, options = body.of(caller), body.options()
     return {"warnings": view.documents.filter_hints(options)}
+
+
+@router.post("/grep", summary="Find exact text, or what a regular expression matches")
+async def grep(body: GrepBody, caller: Reader, service: Asking, request: Request) -> GrepReply:
+    """Wherever it stands. Documents are looked at by their id; the reply says where to go on."""
+    asked = body.model_dump(include=GrepBody.model_fields.keys() - Viewpoint.model_fields.keys())
+    return await service.searches.run(request, lambda: body.of(caller).contents.grep(**asked))
+
+
+@router.post("/contents", summary="List the documents that a search looks into")
+def contents(body: EntriesBody, caller: Reader) -> list[DocumentEntry]:
+    """By id, as they were known at the moment of the request."""
+    return body.of(caller).contents.list(name=body.name, department=body.department, after=body.after, limit=body.limit)
 
 
 @router.post("/context", summary="What a language model should read to answer a query")

@@ -16,7 +16,11 @@ class ReembedBody(Body):
     dimensions: int | None = Field(None, ge=1, le=100_000, description="The length of a vector; left out: its own.")
     samples: int = Field(100, ge=0, le=1_000, description="Questions to compare both models by; 0: no comparison.")
     minimum: dict[Name, float] = Field(
-        default_factory=dict, max_length=100, description="What figures of the new model must reach, by name."
+        default_factory=dict,
+        max_length=100,
+        description="What figures of the new model must reach, by name.",
+        # Of the names, pydantic says only which of them have these values.
+        json_schema_extra={"additionalProperties": False},
     )
     switch: bool = Field(True, description="Whether to change to it in the end.")
     pause: float = Field(1.0, ge=0, le=1_000, description="Rest after each batch, in multiples of what it took.")
