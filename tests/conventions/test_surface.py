@@ -20,9 +20,9 @@ from pydantic import BaseModel
 import recollect
 from recollect import Principal, RAGConfig, RAGPipeline
 from recollect.model.key import ACCESS_SCOPES
-from recollect.server.answer_events import ANSWER_EVENTS
 from recollect.server.app import create_app
 from recollect.server.problems import _ROWS
+from recollect.server.sse import ANSWER_EVENTS
 from recollect.tools import TOOLS
 from recollect.ui import install
 from server import data_directory

@@ -67,7 +67,7 @@ def test_departments_and_the_roles_that_read_them(dsn: str, tmp_path: Path, fold
             None: ["hr/pay.txt", "it/servers.txt", "open.txt"],
         }
         rights = _Engine(rag, None).rights(None)
-        from recollect.evaluation.rights import may_read
+        from recollect.evaluation.persona_audit import may_read
 
         for who, sources in expected.items():
             assert seen(rag, who) == sources

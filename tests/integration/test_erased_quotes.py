@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Document, RAGPipeline, SessionRAG
-from recollect.store.quotes import QUOTE_WORDS, WordRuns
+from recollect.store.erasure import QUOTE_WORDS, WordRuns
 
 SECRET = "Mara Lindqvist was treated for a torn ligament in the left knee at the clinic in Lund.\nShe recovered in May."
 SHARED = "The clinic in Lund is open from eight in the morning until six in the evening."

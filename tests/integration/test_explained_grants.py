@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recollect import Document, Principal, RAGPipeline
 from recollect.errors import NotFoundError, PermissionDeniedError
-from recollect.evaluation.rights import CollectionRights, DocumentRights, may_read
+from recollect.evaluation.persona_audit import CollectionRights, DocumentRights, may_read
 from recollect.model.access import CollectionAccess, DocumentPermissions, explain_reading
 from recollect.model.principal import Permissions
 

@@ -94,7 +94,7 @@ def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: s
     from rich.text import Text
 
     from recollect.cli._terminal import one_line
-    from recollect.store.roots import told_apart
+    from recollect.store.identities import told_apart
 
     if not records:
         ctx.out.print(plain(nothing), soft_wrap=True)

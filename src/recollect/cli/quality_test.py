@@ -20,8 +20,7 @@ from recollect.model.written_files import require_writable
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.evaluation.cases import CaseSearch, Suite
-    from recollect.evaluation.judge import ModelJudge
-    from recollect.evaluation.quality import ModelQuality
+    from recollect.evaluation.quality import ModelJudge, ModelQuality
     from recollect.model import Answer, RetrievalOptions
     from recollect.pipeline import View
 
@@ -189,7 +188,7 @@ def _measured_model(
 
 
 def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: RetrievalOptions) -> ModelJudge:
-    from recollect.evaluation.judge import ModelJudge
+    from recollect.evaluation.quality import ModelJudge
     from recollect.pipeline.models import embedding_model, language_model
     from recollect.pipeline.saved_cases import found_by
 

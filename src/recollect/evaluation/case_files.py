@@ -10,8 +10,17 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.cases import SPELLINGS, Case, Defaults, Evidence, Persona, Suite, Thresholds
-from recollect.evaluation.records import Strict, complaint
+from recollect.evaluation.cases import (
+    SPELLINGS,
+    Case,
+    Defaults,
+    Evidence,
+    Persona,
+    Strict,
+    Suite,
+    Thresholds,
+    complaint,
+)
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,17 +14,23 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.records import Id, Lenient, complaints, existing_file
+from recollect.evaluation.cases import Id, Lenient, complaints, existing_file
 from recollect.model import Document
+from recollect.model.written_files import require_writable
 
 SetKind = Literal["beir", "spans", "pages", "memory"]
+
 
 # The file or folder that marks a data set of each kind.
 _SIGNS: tuple[tuple[str, SetKind], ...] = (("corpus.jsonl", "beir"), ("corpora", "spans"), ("pdf", "pages"))
 
+
 # "1:56 pm on 8 May, 2023" (LoCoMo), "2023/05/20 (Sat) 02:21" (LongMemEval), and what people write.
 _DATES = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d %B, %Y", "%d %B %Y", "%B %d, %Y")
+
+
 _WEEKDAY = re.compile(r"\s*\([^)]*\)")
+
 
 _R = TypeVar("_R", bound=Lenient)
 
@@ -385,3 +392,57 @@ def _some(questions: list[Question], folder: Path) -> tuple[Question, ...]:
     if not questions:
         raise UsageError(f"{folder / 'questions.jsonl'}: there is no question in it")
     return tuple(questions)
+
+
+# Data sets by name, and files of what was measured on them before.
+
+
+#: Values by metric, by the name of a data set.
+Figures = Mapping[str, Mapping[str, float]]
+
+
+def named_sets(given: Sequence[str]) -> dict[str, tuple[SetKind, Path]]:
+    """The kinds and paths of the data sets that a command names, by name.
+
+    Args:
+        given: Paths, or ``NAME=PATH`` each; a path alone is known by its own name.
+
+    Raises:
+        NotFoundError: A path does not exist.
+        UsageError: It is no data set, or two have one name.
+    """
+    sets: dict[str, tuple[SetKind, Path]] = {}
+    for text in given:
+        name, separator, rest = text.partition("=")
+        if Path(text).exists() or not separator:
+            name, rest = Path(text).resolve().name, text
+        path = Path(rest)
+        if name in sets:
+            raise UsageError(f"Two data sets are called {name!r}: give one another name, OTHER={path}")
+        sets[name] = (kind_of(path), path)
+    return sets
+
+
+def read_baseline(path: Path) -> dict[str, dict[str, float]]:
+    """The figures of a file that `write_baseline` wrote, by set and metric.
+
+    Raises:
+        NotFoundError: There is no such file.
+        UsageError: It is none of these files.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            str(name): {str(metric): float(value) for metric, value in figures.items()}
+            for name, figures in found["sets"].items()
+        }
+    except FileNotFoundError as exc:
+        raise NotFoundError(f"{path} does not exist; --save {path} makes it") from exc
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
+        raise UsageError(f"{path} is no baseline: recollect eval all --save writes one ({exc})") from exc
+
+
+def write_baseline(path: Path, figures: Figures) -> None:
+    """Write figures down, to be compared with later."""
+    require_writable(path, overwrite=True)
+    path.write_text(json.dumps({"sets": figures}, indent=2, sort_keys=True) + "\n", encoding="utf-8")

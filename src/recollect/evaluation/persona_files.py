@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from recollect.evaluation.case_files import parsed, read_text
-from recollect.evaluation.records import Line, Lines, Strict, refusing
+from recollect.evaluation.cases import Line, Lines, Strict, refusing
 from recollect.model.principal import Permissions, Principal, read_permissions
 
 

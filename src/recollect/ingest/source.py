@@ -32,7 +32,7 @@ from recollect.sources.base import (
 from recollect.sources.rules import wanted
 from recollect.store.access import AccessRepository, PermissionChange
 from recollect.store.identities import Identity
-from recollect.store.source_items import SourceItem, SourceItemRepository
+from recollect.store.sources import SourceItem, SourceItemRepository
 
 if TYPE_CHECKING:
     from recollect.documents.workers import ParserWorkers

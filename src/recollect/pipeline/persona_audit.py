@@ -9,8 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.persona_audit import AsEachResult, Shown, run_persona_audit
-from recollect.evaluation.rights import CollectionRights, DocumentRights
+from recollect.evaluation.persona_audit import AsEachResult, CollectionRights, DocumentRights, Shown, run_persona_audit
 from recollect.model import RetrievalOptions
 from recollect.store.access import PermissionChange
 

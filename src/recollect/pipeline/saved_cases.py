@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.evaluation.case_files import dump_suite
-from recollect.evaluation.cases import SPELLINGS, Case, Persona, Suite
+from recollect.evaluation.cases import SPELLINGS, Case, Persona, Suite, complaints
 from recollect.evaluation.rag_test import run_suite
-from recollect.evaluation.records import complaints
 
 if TYPE_CHECKING:
     from datetime import datetime

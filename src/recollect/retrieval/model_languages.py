@@ -16,6 +16,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -26,19 +27,25 @@ from cachetools import LRUCache
 from recollect.embedding.models import known_model
 from recollect.errors import RecollectError
 from recollect.languages import AUTO, DEFAULT_LANGUAGE, language_of_text, shares_script
+from recollect.retrieval.fusion import CROSSING_DENSE_WEIGHT, FOREIGN_DENSE_WEIGHT, STRANGE_DENSE_WEIGHT
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
     from recollect.model.collection import Collection
+    from recollect.retrieval.candidates import Candidates
+
 
 logger = logging.getLogger(__name__)
+
 
 #: By how many standard deviations questions are nearer to their own passages than to others, where a model knows the
 #: language. all-MiniLM-L6-v2 has 9.9 in English and between -0.3 and 0.8 in nineteen other languages,
 #: multilingual-e5-small between 1.5 and 6.1 in all twenty.
 KNOWN_SEPARATION = 1.1
 
+
 _KEPT = 1_024
+
 
 # A vector that is moved to nearly nothing points nowhere.
 _SHORTEST = 1e-6
@@ -235,3 +242,50 @@ def _declared(model_name: str) -> frozenset[str] | None:
     """The languages that a model declares; numeric formats of one model share them."""
     known = known_model(model_name)
     return None if known is None else known.languages
+
+
+# What the language of a question says of its meaning and its words: which of them a hybrid search goes by.
+
+
+#: A question in a language that no text is in counts as one whose words say little, unless a candidate holds so much of
+#: them, by their rarity: then they are names, or the language was taken for another one.
+WORDS_THAT_TELL = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningShare:
+    """What the language of a question says of its meaning and its words.
+
+    Attributes:
+        weight: The dense retriever's share, where options and settings say nothing.
+        crossing: Whether no text is in that language, but the model knows it and those of the texts. Otherwise a model
+            does not know it, and is not asked to rerank.
+    """
+
+    weight: float
+    crossing: bool
+
+    def counts(self, found: Candidates) -> bool:
+        """Whether it is to be followed with these candidates."""
+        if self.crossing:
+            return max(found.coverage.values(), default=0.0) < WORDS_THAT_TELL
+        return bool(found.lexical)
+
+
+def meaning_share(query: str, collections: Sequence[Collection], known: Callable[[str], bool]) -> MeaningShare | None:
+    """What the language of a question says of meaning and words; None: nothing, because texts and models know it.
+
+    Args:
+        query: The question.
+        collections: That it is asked of.
+        known: Whether every model that embeds them knows a language.
+    """
+    asked = asked_language(query, collections)
+    if asked is not None:
+        if known(asked):
+            return None
+        return MeaningShare(FOREIGN_DENSE_WEIGHT if shares_script(asked) else STRANGE_DENSE_WEIGHT, crossing=False)
+    asked = foreign_language(query, collections)
+    if asked is None or not known(asked) or not all(map(known, languages_of(collections))):
+        return None
+    return MeaningShare(CROSSING_DENSE_WEIGHT, crossing=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.search_options import FusionMethod
     from recollect.retrieval.candidates import Candidates
-    from recollect.retrieval.language_share import MeaningShare
+    from recollect.retrieval.model_languages import MeaningShare
     from recollect.retrieval.reading import ChunkReader
     from recollect.retrieval.stopwatch import Stopwatch
 

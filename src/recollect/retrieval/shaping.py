@@ -13,7 +13,7 @@ from recollect.model.passage import AlsoIn
 from recollect.retrieval.diversity import collapse_duplicates, mmr
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
 from recollect.retrieval.spaces import side_by_side
-from recollect.store.roots import names_with_roots
+from recollect.store.identities import names_with_roots
 
 if TYPE_CHECKING:
     from recollect.retrieval.reading import ChunkReader

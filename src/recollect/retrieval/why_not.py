@@ -20,9 +20,8 @@ from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import analyzer_for
 from recollect.retrieval.enhance.plan import QueryPlan, enhance, query_vector
 from recollect.retrieval.ranking import NO_RERANKER, UNKNOWN_RERANKER
-from recollect.retrieval.relevance import RelevanceMeter
+from recollect.retrieval.relevance import BELOW_FLOOR, RelevanceMeter, Thresholds
 from recollect.retrieval.rerank.registry import DEFAULTS
-from recollect.retrieval.thresholds import BELOW_FLOOR, Thresholds
 from recollect.retrieval.validation import validate
 from recollect.store.filters import (
     document_filter_of,

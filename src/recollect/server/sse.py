@@ -6,16 +6,25 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from recollect.model import Answer, Citation, SearchReply, UnsupportedSentence
+from recollect.replies.answers import answer_json, citation_json
+from recollect.replies.search import search_reply_json
 from recollect.server.problems import problem_of
 
+if TYPE_CHECKING:
+    from recollect.pipeline.answering import AskEvent
+
+
 MEDIA_TYPE = "text/event-stream"
+
 
 # A comment that often: proxies cut connections that are silent for half a minute or a minute.
 _HEARTBEAT_SECONDS = 10.0
@@ -124,3 +133,40 @@ async def _kept_alive(frames: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
                 waiting.cancel()
                 with suppress(asyncio.CancelledError, StopAsyncIteration):
                     await waiting
+
+
+# Answers as the events that every door of this server streams.
+
+
+#: The events of an answer, and what ends it otherwise.
+ANSWER_EVENTS = ("sources", "token", "citation", "unsupported", "done", "error")
+
+
+async def answer_events(
+    stream: AsyncGenerator[AskEvent], *, explain: bool = False
+) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
+    """``sources``, ``token`` for each sentence with its ``citation`` and ``unsupported``, and ``done``.
+
+    Args:
+        stream: What `View.ask_events` gives; closed at the end.
+        explain: Whether the whole answer says what came nearest to it.
+    """
+    cited: set[int] = set()
+    async with aclosing(stream):
+        async for piece in stream:
+            match piece:
+                case SearchReply():
+                    yield "sources", search_reply_json(piece)
+                case str():
+                    yield "token", {"text": piece}
+                case Citation():
+                    cited.add(piece.marker)
+                    yield "citation", citation_json(piece)
+                case UnsupportedSentence():
+                    yield "unsupported", asdict(piece)
+                case Answer():
+                    # Quotes come with their answer, not one by one.
+                    for citation in piece.citations:
+                        if citation.marker not in cited:
+                            yield "citation", citation_json(citation)
+                    yield "done", answer_json(piece, explain=explain)

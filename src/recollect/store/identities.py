@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Several
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
+from recollect.model import Scope
+from recollect.model.collection import Collection
+from recollect.store.database import Database, rows
+from recollect.store.rights import access_params, may_read_version
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
     from recollect.store.prepared import PreparedDocument
+
 
 _SQL = queries("writer")
 
@@ -67,3 +73,43 @@ def by_kind(items: Sequence[PreparedDocument]) -> list[Sequence[PreparedDocument
     """The documents without a given id, and those with one, as far as there are any: in the order of every writer."""
     kinds = [[item for item in items if (item.document.id is not None) is given] for given in (False, True)]
     return [kind for kind in kinds if kind]
+
+
+# Names of documents whose path other roots (folders, uploads, given sources) have too: `docs/README.md`.
+
+
+_ROOTS = queries("documents")
+
+
+def names_with_roots(database: Database, scope: Scope, collection: Collection, uris: Sequence[str]) -> dict[int, str]:
+    """Return the names, by id, of documents whose URI documents of several roots have that the scope may read."""
+    params = {
+        "tenant_id": scope.tenant_id,
+        "collection_id": collection.collection_id,
+        "uris": list(uris),
+        "as_of": scope.as_of,
+        **access_params(scope),
+    }
+    known = _ROOTS["known_now"] if scope.as_of is None else _ROOTS["known_as_of"]
+    query: LiteralString = f"{_ROOTS['roots']} AND {known} AND {may_read_version(scope)}"
+    with database.single_reads(scope) as connection:
+        found = rows(connection, query, params)
+    labels = {uri: told_apart({root for _, other, root in found if other == uri}) for _, uri, _ in found}
+    return {number: f"{labels[uri][root]}/{uri}" for number, uri, root in found if len(labels[uri]) > 1}
+
+
+def told_apart(roots: Several[str]) -> dict[str, str]:
+    """Return for each root the last parts of its name that no other one ends with, by the root's name."""
+    parts = {root: root.strip("/").split("/") for root in roots}
+    told: dict[str, str] = {}
+    for root, own in parts.items():
+        others = [other for name, other in parts.items() if name != root]
+        enough = (n for n in range(1, len(own)) if all(other[-n:] != own[-n:] for other in others))
+        told[root] = "/".join(own[-next(enough, len(own)) :])
+    return told
+
+
+def ends(names: Iterable[str]) -> list[str]:
+    """Return what may be the path within a root, of names that may begin with the root's."""
+    split = [name.split("/") for name in names]
+    return list(dict.fromkeys("/".join(parts[n:]) for parts in split for n in range(1, len(parts))))

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from recollect.model.listing import MOST_COUNTED, ListedDocument, Listing, ListingPlace, ListingQuery, ListingSort
 from recollect.model.principal import Permissions
-from recollect.store.conditions import ConditionBuilder
 from recollect.store.database import Database, rows
 from recollect.store.documents import record_of
+from recollect.store.filters import ConditionBuilder
 from recollect.store.jobs import UNSTORED_STATUSES
 from recollect.store.rights import access_params, asker_params, may_read_version
 from recollect.store.sql import queries

@@ -12,9 +12,9 @@ from recollect.forking import computes_properties
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.database import Database
-from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS
 from recollect.store.dsn import application_dsn as application_login_of
 from recollect.store.embedded import EmbeddedServer
+from recollect.store.indexes import INDEX_THRESHOLD_CHUNKS
 from recollect.store.isolation import require_isolation
 from recollect.store.migrate import migrate
 from recollect.store.tuning import this_machine
@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from recollect.store.activity import ActivityRepository
     from recollect.store.attachments import AttachmentRepository
     from recollect.store.audit import AuditRepository
-    from recollect.store.collection_notes import CollectionNoteRepository
-    from recollect.store.collections import CollectionRepository
+    from recollect.store.collections import CollectionNoteRepository, CollectionRepository
     from recollect.store.contents import ContentRepository
     from recollect.store.conversations import ConversationRepository
-    from recollect.store.dense_index import DenseIndexer
     from recollect.store.document_sessions import DocumentSessionRepository
     from recollect.store.documents import DocumentRepository
     from recollect.store.duplicates import DuplicateRepository
-    from recollect.store.erasure import ErasureRepository
+    from recollect.store.erasure import ErasureRepository, QuoteRepository
     from recollect.store.expiry import ExpiryRepository
     from recollect.store.export import ExportRepository
     from recollect.store.facts import FactRepository
@@ -44,31 +42,30 @@ if TYPE_CHECKING:
     from recollect.store.history import HistoryRepository
     from recollect.store.history_index import HistoryIndexer
     from recollect.store.idempotency import IdempotencyRepository
+    from recollect.store.indexes import DenseIndexer
     from recollect.store.jobs import JobRepository
     from recollect.store.keys import KeyRepository
     from recollect.store.limits import LimitRepository
     from recollect.store.listing import ListingRepository
     from recollect.store.logins import LoginRepository
     from recollect.store.memory import MemoryRepository
+    from recollect.store.originals import UploadRepository
     from recollect.store.past import PastRepository
-    from recollect.store.quotes import QuoteRepository
-    from recollect.store.readable_terms import ReadableTermRepository
     from recollect.store.recall import RecallRepository
     from recollect.store.replica import Replica
     from recollect.store.request_log import RequestLogRepository
+    from recollect.store.rights import ReadableTermRepository
     from recollect.store.saved_cases import SavedCaseRepository
     from recollect.store.scrub import Scrubber
     from recollect.store.search import SearchRepository
     from recollect.store.search_health import SearchHealthRepository
-    from recollect.store.source_items import SourceItemRepository
-    from recollect.store.sources import SourceRepository
+    from recollect.store.sources import SourceItemRepository, SourceRepository
     from recollect.store.spaces import SpaceRepository
     from recollect.store.staleness import StalenessRepository
     from recollect.store.status import StatusRepository
     from recollect.store.tenants import ShareRepository, TenantDirectory
     from recollect.store.token_vectors import TokenVectorRepository
     from recollect.store.upkeep import UpkeepRepository
-    from recollect.store.uploads import UploadRepository
     from recollect.store.why_not import StandingRepository
     from recollect.store.writer import DocumentWriter
 
@@ -220,7 +217,7 @@ class Store:
     @cached_property
     def dense_indexer(self) -> DenseIndexer:
         """Builds the approximate indexes of collections."""
-        from recollect.store.dense_index import DenseIndexer
+        from recollect.store.indexes import DenseIndexer
 
         host = this_machine() if self._server else None
         return DenseIndexer(self.database, self.collections, threshold=self._index_threshold, machine=host)

@@ -10,7 +10,7 @@ from recollect.tools.documents import beside_a_conversation, shortened
 
 if TYPE_CHECKING:
     from recollect.pipeline.view import View
-    from recollect.tools.room import Room
+    from recollect.tools.results import Room
 
 # Documents whose source or title holds a name, among which the one of that name is looked for.
 _ALIKE = 1_000

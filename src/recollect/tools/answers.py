@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recollect.model import Answer, RetrievalOptions
+from recollect.tools.base import report
 from recollect.tools.documents import beside_a_conversation, options_of, shortened
-from recollect.tools.progress import report
 
 if TYPE_CHECKING:
     from recollect.model import Citation
     from recollect.pipeline.view import View
-    from recollect.tools.room import Room
+    from recollect.tools.results import Room
 
 # Characters of a quote, and of a sentence that is told as unsupported: `read` gives the whole of either.
 _QUOTE = 400

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 if TYPE_CHECKING:
     from recollect.pipeline.view import View
-    from recollect.tools.room import Room
+    from recollect.tools.results import Room
+
 
 #: Whose way of writing tools and their results: OpenAI's chat completions, its Responses API, Anthropic's Messages.
 ToolFormat = Literal["openai", "openai-responses", "anthropic"]
 
+
 ParameterType = Literal["string", "integer", "boolean", "array"]
+
 
 #: What a tool does: with a view, a room that its result must fit, and checked arguments by name.
 ToolFunction: TypeAlias = "Callable[..., dict[str, Any]]"
@@ -205,3 +209,17 @@ def _schema_of(result: type) -> dict[str, Any]:
     from recollect.tools.results import schema_of
 
     return schema_of(result)
+
+
+# How far a tool has come, for whoever waits for it and wants to know.
+
+
+#: Told what was done last, of the call that runs in this context; called in the thread of the call.
+listener: ContextVar[Callable[[str], None] | None] = ContextVar("recollect_tool_progress", default=None)
+
+
+def report(done: str) -> None:
+    """Tell what was done last, where somebody wants to know."""
+    tell = listener.get()
+    if tell is not None:
+        tell(done)

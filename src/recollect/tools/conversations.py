@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from recollect.model.memory import Episode, Recollection
     from recollect.pipeline.view import View
-    from recollect.tools.room import Room
+    from recollect.tools.results import Room
 
 # Characters of the turns around one that was found: they say what it was about.
 _AROUND = 300

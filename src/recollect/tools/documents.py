@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recollect.model.contents import DocumentEntry, MatchedDocument
     from recollect.model.outline import Heading
     from recollect.pipeline.view import View
-    from recollect.tools.room import Room
+    from recollect.tools.results import Room
 
 R = TypeVar("R")
 

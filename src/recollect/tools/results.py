@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import Field, TypeAdapter
@@ -11,14 +12,30 @@ ErrorKind = Literal[
     "invalid_arguments", "not_found", "denied", "conflict", "unavailable", "failed", "unknown_tool", "busy"
 ]
 
+
 DocumentId = Annotated[int, Field(description="What the other tools take as document_id.")]
+
+
 GivenId = Annotated[str, Field(description="The id that the document was given, where its source is shared.")]
+
+
 Start = Annotated[int, Field(description="The first character, from 0, in the document's text.")]
+
+
 End = Annotated[int, Field(description="Just behind the last character.")]
+
+
 Section = Annotated[str | None, Field(description="The headings that it stands under, outermost first.")]
+
+
 Page = Annotated[int | None, Field(description="That it begins on, from 1, where the format has pages.")]
+
+
 Note = Annotated[str, Field(description="What to do next, where there is something to say.")]
+
+
 Warnings = Annotated[list[str], Field(description="Why it is not the last word: it is superseded, for instance.")]
+
 
 _GO_ON = "Arguments to add to the same call for what comes next; absent: there is no more."
 
@@ -307,3 +324,51 @@ def _without_titles(schema: object) -> object:
         return schema
     # A property that is called so has a schema.
     return {key: _without_titles(one) for key, one in schema.items() if key != "title" or isinstance(one, dict)}
+
+
+# How much a result may hold, in characters of the JSON that a model reads.
+
+
+# For what stands around the items: their names, where to go on.
+_FRAME = 500
+
+
+class Room:
+    """The characters that a result may still take.
+
+    Args:
+        characters: Of the whole result.
+    """
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters - _FRAME
+
+    def take(self, item: object) -> bool:
+        """Whether an item fits; then its characters are taken."""
+        size = len(_json(item)) + 2
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+    def cut(self, text: str, item: dict[str, Any]) -> str:
+        """As much of a text as fits beside the rest of its item; what it takes, `take` of the item will tell.
+
+        Args:
+            text: From its beginning.
+            item: All that stands beside it.
+        """
+        room = self._left - len(_json(item)) - 20
+        # A character takes one in JSON at least, and six at most.
+        low, high = 0, max(0, min(len(text), room))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if len(_json(text[:middle])) <= room:
+                low = middle
+            else:
+                high = middle - 1
+        return text[:low]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

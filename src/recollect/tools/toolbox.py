@@ -24,7 +24,7 @@ from recollect.pipeline.standpoint import EVERY_COLLECTION
 from recollect.pipeline.view import View
 from recollect.tools import additions, answers, conversations, documents, results
 from recollect.tools.base import Parameter, Tool, ToolFormat, ToolResult
-from recollect.tools.room import Room
+from recollect.tools.results import Room
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,7 @@ import pytest
 
 from recollect.evaluation.case_files import parse_suite
 from recollect.evaluation.cases import CaseSearch
-from recollect.evaluation.persona_audit import Shown, run_persona_audit
-from recollect.evaluation.rights import CollectionRights, DocumentRights, may_read
+from recollect.evaluation.persona_audit import CollectionRights, DocumentRights, Shown, may_read, run_persona_audit
 from recollect.model import PassageNote, RetrievedContext
 from recollect.model.principal import Permissions, Principal, read_permissions
 from unit.answer.samples import passage

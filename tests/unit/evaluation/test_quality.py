@@ -12,8 +12,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
 from recollect.evaluation.cases import Case, Suite
 from recollect.evaluation.html_report import render_quality
-from recollect.evaluation.judge import ModelJudge
-from recollect.evaluation.quality import METRICS, metrics_of, run_quality
+from recollect.evaluation.quality import METRICS, ModelJudge, metrics_of, run_quality
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model import Answer, Citation
 from recollect.model.answer import REFUSAL, UnsupportedSentence

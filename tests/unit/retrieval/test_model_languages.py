@@ -12,8 +12,8 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
 from recollect.model.collection import Collection
 from recollect.retrieval.candidates import Candidates
-from recollect.retrieval.language_share import MeaningShare
 from recollect.retrieval.model_languages import (
+    MeaningShare,
     ModelLanguages,
     asked_language,
     foreign_language,

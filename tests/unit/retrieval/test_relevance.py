@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
-from recollect.retrieval.relevance import RelevanceMeter, SimilarityScale, load_model, scale
-from recollect.retrieval.thresholds import BELOW_FLOOR, Thresholds
+from recollect.retrieval.relevance import BELOW_FLOOR, RelevanceMeter, SimilarityScale, Thresholds, load_model, scale
 
 MODEL = load_model()
 unknown = st.none()

@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from recollect.server.process_memory import seldom_collecting
+from recollect.server.running import seldom_collecting
 
 # Sixteen threads hold memory of the C library at the same time; then it is asked for its heaps.
 SCRIPT = """
 import ctypes, sys, threading
-from recollect.server.process_memory import keep_few_arenas
+from recollect.server.running import keep_few_arenas
 
 libc = ctypes.CDLL(None)
 for name in ("malloc", "fopen"):

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from recollect.errors import UsageError
 from recollect.interruption import check
-from recollect.retrieval.rerank._products import inner_products
 from recollect.retrieval.rerank.base import Candidate
+from recollect.retrieval.rerank.packing import inner_products
 
 #: How many of the most similar candidates have a say about one.
 NEIGHBOURS = 10

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from recollect.fair_share import FairShare
 from recollect.pipeline.threads import Threads
-from recollect.tools.progress import listener
+from recollect.tools.base import listener
 
 if TYPE_CHECKING:
     from recollect.server.mcp.access import Access

@@ -13,13 +13,12 @@ from recollect.model import Answer
 from recollect.pipeline.chat import Conversation
 from recollect.replies.answers import AnswerJson, answer_json
 from recollect.server.admission import hand_over
-from recollect.server.answer_events import ANSWER_EVENTS, answer_events
 from recollect.server.dependencies import Asking, Participant
 from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
 from recollect.server.problems import documented
 from recollect.server.schemas.retrieval import ChatBody
-from recollect.server.sse import documented_events, wants_events
+from recollect.server.sse import ANSWER_EVENTS, answer_events, documented_events, wants_events
 
 if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent

@@ -24,7 +24,6 @@ from recollect.replies.history import EvidenceDiffJson, evidence_diff_json
 from recollect.replies.search import SearchHintsJson, SearchReplyJson, search_reply_json
 from recollect.replies.why_not import WhyNotJson, why_not_json
 from recollect.server.admission import hand_over
-from recollect.server.answer_events import ANSWER_EVENTS, answer_events
 from recollect.server.dependencies import Asking, Reader, service_of, streaming
 from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
@@ -40,7 +39,7 @@ from recollect.server.schemas.retrieval import (
     SearchOptions,
     WhyNotBody,
 )
-from recollect.server.sse import documented_events, wants_events
+from recollect.server.sse import ANSWER_EVENTS, answer_events, documented_events, wants_events
 
 router = APIRouter(tags=["retrieval"], responses=documented(404))
 

@@ -7,11 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Security
 from starlette.responses import Response
 
-from recollect.server.answer_events import ANSWER_EVENTS
 from recollect.server.caller import Caller
 from recollect.server.dependencies import Asking, asking
 from recollect.server.problems import documented
-from recollect.server.sse import documented_events
+from recollect.server.sse import ANSWER_EVENTS, documented_events
 
 router = APIRouter(prefix="/streams", tags=["retrieval"], responses=documented(404))
 

@@ -20,12 +20,11 @@ from recollect.model.key import ApiKey
 from recollect.operations.values import Text
 from recollect.pipeline.chat import Conversation
 from recollect.server.admission import admit
-from recollect.server.answer_events import answer_events
 from recollect.server.dependencies import service_of
 from recollect.server.requests import address_of
 from recollect.server.schemas.base import Body
 from recollect.server.service import Service
-from recollect.server.sse import event_stream
+from recollect.server.sse import answer_events, event_stream
 from recollect.ui.assets import STATIC
 from recollect.ui.languages import language_of
 from recollect.ui.templates import rendered
