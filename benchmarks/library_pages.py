@@ -154,7 +154,7 @@ def measure(arguments: argparse.Namespace) -> None:
 
 
 def _deep(client: httpx2.Client) -> str:
-    from recollect.replies.cursors import cursor_at
+    from recollect.model.page import cursor_at
 
     assert client.get("/library/documents").status_code == 200
     return cursor_at([DOCUMENTS // 2, DOCUMENTS // 2, False, DOCUMENTS])

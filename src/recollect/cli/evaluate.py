@@ -332,7 +332,7 @@ def _all(
     Each set is measured as its own command does: nDCG@10 of documents (corpus.jsonl), recall and IoU of characters in 5
     passages and recall in 4,000 characters (corpora/), hit@10 of pages (pdf/), recall of turns (a file).
     """
-    from recollect.evaluation.baselines import named_sets, read_baseline, write_baseline
+    from recollect.evaluation.datasets import named_sets, read_baseline, write_baseline
 
     if most_loss is not None and baseline is None:
         raise UsageError("--most-loss compares with a baseline: name its file with --baseline.")
