@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
     from recollect.store.database import Database
-    from recollect.store.indexes import DenseIndexer
+    from recollect.store.dense_index import DenseIndexer
     from recollect.store.verification.reading import StoredVersion
 
 

@@ -14,14 +14,8 @@ from psycopg import sql
 
 from recollect.model import Scope
 from recollect.store.database import Connection, Database, rows
-from recollect.store.indexes import (
-    EF_CONSTRUCTION,
-    INDEX_THRESHOLD_CHUNKS,
-    drop_concurrently,
-    drop_leftovers,
-    one_at_a_time,
-    settings_of,
-)
+from recollect.store.dense_index import EF_CONSTRUCTION, INDEX_THRESHOLD_CHUNKS
+from recollect.store.indexes import drop_concurrently, drop_leftovers, one_at_a_time, settings_of
 from recollect.store.sql import queries
 from recollect.store.tuning import Machine, index_build_settings
 

@@ -12,9 +12,9 @@ from recollect.forking import computes_properties
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.database import Database
+from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS
 from recollect.store.dsn import application_dsn as application_login_of
 from recollect.store.embedded import EmbeddedServer
-from recollect.store.indexes import INDEX_THRESHOLD_CHUNKS
 from recollect.store.isolation import require_isolation
 from recollect.store.migrate import migrate
 from recollect.store.tuning import this_machine
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recollect.store.collections import CollectionNoteRepository, CollectionRepository
     from recollect.store.contents import ContentRepository
     from recollect.store.conversations import ConversationRepository
+    from recollect.store.dense_index import DenseIndexer
     from recollect.store.document_sessions import DocumentSessionRepository
     from recollect.store.documents import DocumentRepository
     from recollect.store.duplicates import DuplicateRepository
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from recollect.store.history import HistoryRepository
     from recollect.store.history_index import HistoryIndexer
     from recollect.store.idempotency import IdempotencyRepository
-    from recollect.store.indexes import DenseIndexer
     from recollect.store.jobs import JobRepository
     from recollect.store.keys import KeyRepository
     from recollect.store.limits import LimitRepository
@@ -217,7 +217,7 @@ class Store:
     @cached_property
     def dense_indexer(self) -> DenseIndexer:
         """Builds the approximate indexes of collections."""
-        from recollect.store.indexes import DenseIndexer
+        from recollect.store.dense_index import DenseIndexer
 
         host = this_machine() if self._server else None
         return DenseIndexer(self.database, self.collections, threshold=self._index_threshold, machine=host)

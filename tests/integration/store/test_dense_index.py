@@ -23,7 +23,8 @@ from recollect.retrieval.rerank.base import Reranker
 from recollect.retrieval.rerank.registry import make_reranker
 from recollect.retrieval.search import Searcher
 from recollect.store import session_state
-from recollect.store.indexes import DenseIndexer, settings_of
+from recollect.store.dense_index import DenseIndexer
+from recollect.store.indexes import settings_of
 from recollect.store.store import Store
 from recollect.store.tuning import Machine
 
