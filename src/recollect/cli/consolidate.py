@@ -8,7 +8,6 @@ import typer
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.replies.facts import consolidation_report_json
 
 if TYPE_CHECKING:
     from recollect.model.facts import ConsolidationReport
@@ -37,7 +36,7 @@ def _consolidate(
         report = view.facts.consolidate(min_retrievals=min_retrievals, limit=limit)
         least = ctx.config.memory.min_retrievals if min_retrievals is None else min_retrievals
     if ctx.json:
-        ctx.emit(consolidation_report_json(report))
+        ctx.emit(report)
     else:
         ctx.out.print(_words(report, least), soft_wrap=True)
     for failure in report.failures:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from recollect.model.record import Public, Record
+
 #: What a fact is made by where no language model is.
 EXTRACTIVE = "extractive"
 
@@ -108,7 +110,7 @@ class RecalledFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsolidationReport:
+class ConsolidationReport(Record):
     """What became of the turns that were asked for often enough.
 
     Attributes:
@@ -121,10 +123,10 @@ class ConsolidationReport:
         failures: Why the language model was passed over, where it was.
     """
 
-    examined: int = 0
-    added: int = 0
-    repeated: int = 0
-    superseded: int = 0
-    without_facts: int = 0
-    made_by: Mapping[str, int] = field(default_factory=dict)
-    failures: tuple[str, ...] = ()
+    examined: Public[int] = 0
+    added: Public[int] = 0
+    repeated: Public[int] = 0
+    superseded: Public[int] = 0
+    without_facts: Public[int] = 0
+    made_by: Public[Mapping[str, int]] = field(default_factory=dict)
+    failures: Public[tuple[str, ...]] = ()

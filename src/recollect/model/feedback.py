@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from recollect.model.record import Public, Record
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeedbackCounts:
+class FeedbackCounts(Record):
     """How many passages helped and how many did not, of documents and of memory.
 
     Attributes:
@@ -16,10 +18,10 @@ class FeedbackCounts:
         memory_not: Turns and facts that did not.
     """
 
-    documents_helpful: int = 0
-    documents_not: int = 0
-    memory_helpful: int = 0
-    memory_not: int = 0
+    documents_helpful: Public[int] = 0
+    documents_not: Public[int] = 0
+    memory_helpful: Public[int] = 0
+    memory_not: Public[int] = 0
 
     @property
     def total(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
+from recollect.model.feedback import FeedbackCounts
+from recollect.model.record import json_of
 from recollect.replies._shape import Shape, Timestamp, iso
 from recollect.replies.passages import (
     PassageNoteJson,
@@ -16,7 +18,6 @@ from recollect.replies.passages import (
 
 if TYPE_CHECKING:
     from recollect.context import AssembledContext, ContextAssembly, ContextBlock, HybridPassage, RetrievalWeights
-    from recollect.model.feedback import FeedbackCounts
 
 _Strategy = Literal["rag", "documents", "hybrid", "episodic", "semantic", "bm25"]
 
@@ -70,15 +71,6 @@ class WeightsJson(Shape):
     """Of conversations and facts."""
 
 
-class FeedbackCountsJson(Shape):
-    """How many passages helped and how many did not, of documents and of memory."""
-
-    documents_helpful: int
-    documents_not: int
-    memory_helpful: int
-    memory_not: int
-
-
 class ContextExplainJson(Shape):
     """What each side of a context weighed, and why."""
 
@@ -88,9 +80,9 @@ class ContextExplainJson(Shape):
     """As configured; null where feedback is not asked."""
     shift: float | None
     """What feedback added to memory's weight."""
-    tenant: FeedbackCountsJson | None
+    tenant: FeedbackCounts | None
     """The feedback on contexts of no conversation in particular."""
-    session: FeedbackCountsJson | None
+    session: FeedbackCounts | None
     """The feedback on contexts of the conversation."""
     feedback: str
     """The same in words."""
@@ -216,8 +208,8 @@ def context_explain_json(found: ContextAssembly) -> ContextExplainJson:
         "weights": weights_json(found.found.weights),
         "base": None if adaptation is None else weights_json(adaptation.base),
         "shift": None if adaptation is None else adaptation.shift,
-        "tenant": None if adaptation is None else feedback_counts_json(adaptation.tenant),
-        "session": None if adaptation is None else feedback_counts_json(adaptation.session),
+        "tenant": None if adaptation is None else json_of(adaptation.tenant),
+        "session": None if adaptation is None else json_of(adaptation.session),
         "feedback": "not asked: [rag.memory] adaptive_weights is off" if adaptation is None else adaptation.explanation,
     }
 
@@ -225,16 +217,6 @@ def context_explain_json(found: ContextAssembly) -> ContextExplainJson:
 def weights_json(weights: RetrievalWeights) -> WeightsJson:
     """What documents and conversations weigh."""
     return {"rag": weights.rag, "memory": weights.memory}
-
-
-def feedback_counts_json(counts: FeedbackCounts) -> FeedbackCountsJson:
-    """How many passages helped and how many did not."""
-    return {
-        "documents_helpful": counts.documents_helpful,
-        "documents_not": counts.documents_not,
-        "memory_helpful": counts.memory_helpful,
-        "memory_not": counts.memory_not,
-    }
 
 
 def _block(block: ContextBlock) -> ContextBlockJson:

@@ -10,7 +10,7 @@ from recollect.model.memory import RecallMode
 from recollect.replies._shape import Shape, Timestamp, iso
 
 if TYPE_CHECKING:
-    from recollect.model.facts import ConsolidationReport, Fact, FactEvidence, RecalledFact
+    from recollect.model.facts import Fact, FactEvidence, RecalledFact
 
 
 class FactEvidenceJson(Shape):
@@ -109,25 +109,6 @@ class FactHistoryJson(Shape):
     """The earliest first, the fact itself among them."""
 
 
-class ConsolidationReportJson(Shape):
-    """What became of the turns that were asked for often enough."""
-
-    examined: int
-    """How many were looked at; each is once."""
-    added: int
-    """Facts that are new."""
-    repeated: int
-    """Facts that were said again."""
-    superseded: int
-    """Facts that another took the place of."""
-    without_facts: int
-    """Turns that say nothing worth keeping."""
-    made_by: dict[str, int]
-    """Facts by what made them."""
-    failures: list[str]
-    """Why the language model was passed over, where it was."""
-
-
 def fact_json(fact: Fact) -> FactJson:
     """A fact with the words that it rests on."""
     return {
@@ -185,19 +166,6 @@ def fact_history_json(fact_id: int, thread: Sequence[Fact]) -> FactHistoryJson:
         thread: The earliest first.
     """
     return {"fact": fact_id, "history": [fact_json(fact) for fact in thread]}
-
-
-def consolidation_report_json(report: ConsolidationReport) -> ConsolidationReportJson:
-    """What became of the turns that were asked for often enough."""
-    return {
-        "examined": report.examined,
-        "added": report.added,
-        "repeated": report.repeated,
-        "superseded": report.superseded,
-        "without_facts": report.without_facts,
-        "made_by": dict(report.made_by),
-        "failures": list(report.failures),
-    }
 
 
 def _evidence(one: FactEvidence) -> FactEvidenceJson:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.model.feedback import FeedbackCounts
+from recollect.model.record import json_of
 from recollect.replies._shape import Shape
-from recollect.replies.contexts import FeedbackCountsJson, WeightsJson, feedback_counts_json, weights_json
+from recollect.replies.contexts import WeightsJson, weights_json
 
 if TYPE_CHECKING:
     from recollect.context import WeightAdaptation
@@ -22,9 +24,9 @@ class WeightAdaptationJson(Shape):
     """As configured."""
     shift: float
     """What was added to memory's weight, and taken from documents'."""
-    tenant: FeedbackCountsJson
+    tenant: FeedbackCounts
     """The feedback on contexts of no conversation in particular."""
-    session: FeedbackCountsJson
+    session: FeedbackCounts
     """The feedback on contexts of the conversation."""
     explanation: str
     """The same in words."""
@@ -56,8 +58,8 @@ def weight_adaptation_json(adaptation: WeightAdaptation, *, on: bool) -> WeightA
         "weights": weights_json(adaptation.weights),
         "base": weights_json(adaptation.base),
         "shift": adaptation.shift,
-        "tenant": feedback_counts_json(adaptation.tenant),
-        "session": feedback_counts_json(adaptation.session),
+        "tenant": json_of(adaptation.tenant),
+        "session": json_of(adaptation.session),
         "explanation": adaptation.explanation,
     }
 

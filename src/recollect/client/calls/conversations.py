@@ -20,6 +20,7 @@ from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
 from recollect.model.keywords import refined
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
 from recollect.model.page import cursor_at
+from recollect.model.record import adapter_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from recollect.context import ContextAssembly, HybridPassage, RetrievalWeights
     from recollect.context.strategies import ContextStrategy
     from recollect.context.weights import WeightAdaptation
-    from recollect.model.feedback import FeedbackCounts
     from recollect.model.keywords import RecallKeywords
 
 
@@ -202,7 +202,7 @@ class FactCalls(Calls):
             method="POST",
             path="/v1/facts/consolidate",
             body=body,
-            read=lambda told: read(ConsolidationReport, told),
+            read=adapter_of(ConsolidationReport).validate_python,
         )
 
     def search(
@@ -346,8 +346,7 @@ def _adaptation(told: Json) -> WeightAdaptation:
     from recollect.context.weights import RetrievalWeights, WeightAdaptation
     from recollect.model.feedback import FeedbackCounts
 
-    def counts(one: Json) -> FeedbackCounts:
-        return read(FeedbackCounts, one)
+    counts = adapter_of(FeedbackCounts).validate_python
 
     return WeightAdaptation(
         base=read(RetrievalWeights, told["base"]),

@@ -6,15 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
+from recollect.model.facts import ConsolidationReport
 from recollect.model.page import cursor_at
 from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.replies.facts import (
-    ConsolidationReportJson,
     FactHistoryJson,
     FactJson,
     FactSearchJson,
-    consolidation_report_json,
     fact_history_json,
     fact_json,
     fact_search_json,
@@ -77,10 +76,10 @@ def _found(caller: View, body: FactSearchBody) -> FactSearchJson:
 
 
 @router.post("/facts/consolidate", summary="Draw facts from what is asked for again and again")
-def consolidate(body: ConsolidationBody, caller: Writer) -> ConsolidationReportJson:
+def consolidate(body: ConsolidationBody, caller: Writer) -> ConsolidationReport:
     """Each turn is looked at once. Without a language model, sentences that state something become facts."""
     view = caller.view(user=body.user)
-    return consolidation_report_json(view.facts.consolidate(min_retrievals=body.min_retrievals, limit=body.limit))
+    return view.facts.consolidate(min_retrievals=body.min_retrievals, limit=body.limit)
 
 
 @router.get("/facts/{fact:int}", summary="Show a fact", responses=documented(404))
