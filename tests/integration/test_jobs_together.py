@@ -171,8 +171,8 @@ def test_those_of_a_worker_that_died_are_run_by_the_next(rag, task):
     queue = JobQueue(store.database, Heartbeats(every_seconds=0.01, stalled_seconds=0.01))
     dead = queue.presence().open()
     taken = queue.fetch(None, worker_id=dead)
-    run = store.jobs.begin(scope, jobs[0].job_id, queue_id=taken["id"])
-    begun = begin_alike(rag, run, taken["id"], together=9)
+    run = store.jobs.begin(scope, jobs[0].job_id, queue_id=taken.queue_id)
+    begun = begin_alike(rag, run, taken.queue_id, together=9)
     assert [one.job_id for one in begun] == [jobs[1].job_id, jobs[2].job_id]
     with store.database.autocommit() as connection:
         connection.execute("UPDATE recollect_jobs.procrastinate_jobs SET worker_id = NULL")
@@ -200,8 +200,8 @@ def test_those_that_a_worker_died_with_are_taken_together_again_in_smaller_numbe
         """A worker takes the first job and as many more, and is gone."""
         dead = queue.presence().open()
         taken = queue.fetch(None, worker_id=dead)
-        run = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken["id"])
-        begun = begin_alike(rag, run, taken["id"], together=limit << (2 * run.deaths), most=limit)
+        run = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken.queue_id)
+        begun = begin_alike(rag, run, taken.queue_id, together=limit << (2 * run.deaths), most=limit)
         with queue_transaction(store.database) as connection:
             connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
         return len(begun)
@@ -225,8 +225,8 @@ def test_others_of_another_tenant_are_not_begun(rag, task):
     presence = queue.presence()
     presence.open()
     taken = queue.fetch(None, worker_id=presence.worker_id)
-    run = store.jobs.begin(Scope(), mine[0].job_id, queue_id=taken["id"])
-    assert begin_alike(rag, run, taken["id"], together=9) == []
+    run = store.jobs.begin(Scope(), mine[0].job_id, queue_id=taken.queue_id)
+    assert begin_alike(rag, run, taken.queue_id, together=9) == []
     presence.close()
     assert rag.view(tenant="other").jobs.get(theirs[0].job_id).status == "pending"
 
@@ -442,7 +442,7 @@ def test_which_are_begun_beside_those_that_are_under_way(rag, task):
 
     with queue.presence() as presence:
         taken = queue.fetch(None, worker_id=presence.worker_id)
-        first = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken["id"])
+        first = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken.queue_id)
         # One whose own attempt failed is taken with others, one that failed with others is run alone.
         with queue_transaction(store.database) as connection:
             connection.execute(
@@ -450,19 +450,19 @@ def test_which_are_begun_beside_those_that_are_under_way(rag, task):
                 "WHERE job_id = ANY (%s)",
                 (jobs[1].job_id, [jobs[1].job_id, jobs[2].job_id]),
             )
-        begun = begin_alike(rag, first, taken["id"], together=4, most=2)
+        begun = begin_alike(rag, first, taken.queue_id, together=4, most=2)
         assert [(run.arguments["n"], run.attempts) for run in begun] == [(1, 2), (3, 1)]
         begun = [first, *begun]
-        assert numbers(begin_alike(rag, first, taken["id"], together=2, begun=begun)) == []
+        assert numbers(begin_alike(rag, first, taken.queue_id, together=2, begun=begun)) == []
         # One of them has lost a worker: a quarter of eight, and none of them is to be of those that nobody has lost.
         with queue_transaction(store.database) as connection:
             connection.execute("UPDATE recollect.jobs SET deaths = 1 WHERE job_id = %s", (begun[1].job_id,))
-        assert numbers(begin_alike(rag, first, taken["id"], together=8, begun=begun)) == []
-        assert numbers(begin_alike(rag, first, taken["id"], together=16, begun=begun)) == [4, 5]
+        assert numbers(begin_alike(rag, first, taken.queue_id, together=8, begun=begun)) == []
+        assert numbers(begin_alike(rag, first, taken.queue_id, together=16, begun=begun)) == [4, 5]
         # Its place in the queue is another's by now.
         with queue_transaction(store.database) as connection:
             connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL WHERE status = 'doing'")
-        assert begin_alike(rag, first, taken["id"], together=64, begun=begun) == []
+        assert begin_alike(rag, first, taken.queue_id, together=64, begun=begun) == []
 
 
 def test_a_slow_page_holds_up_no_other(rag):

@@ -11,8 +11,7 @@ import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.jobs.periodic import PeriodicTask
-from recollect.jobs.worker import Worker, WorkerOptions
+from recollect.jobs.worker import PeriodicTask, Worker, WorkerOptions
 from recollect.model import Scope
 from recollect.pipeline.job_waiting import runner_of
 from recollect.pipeline.working import periodic_tasks
@@ -150,8 +149,8 @@ def test_a_worker_begins_with_what_was_missed_and_one_that_fails_stops_no_other(
         WorkerOptions(concurrency=1, poll_seconds=0.05, heartbeats=Heartbeats(every_seconds=0.2)),
         # The last minute has passed by the time that a worker begins: it is not waited for.
         periodic=[
-            PeriodicTask(name="fails", cron="* * * * *", run=fail),
-            PeriodicTask(name="does", cron="* * * * *", run=done.set),
+            PeriodicTask(name="fails", every_seconds=60, run=fail),
+            PeriodicTask(name="does", every_seconds=60, run=done.set),
         ],
     )
     thread = threading.Thread(target=worker.run)

@@ -12,16 +12,15 @@ import psycopg
 import pytest
 
 from recollect import RAGPipeline
-from recollect.jobs.periodic import PeriodicTask
-from recollect.jobs.worker import Worker, WorkerOptions
+from recollect.jobs.worker import PeriodicTask, Worker, WorkerOptions
 from recollect.pipeline.job_waiting import runner_of
 from recollect.store.database import Database
 
 
 @contextmanager
 def working(rag: RAGPipeline, run: Callable[[], object], *, wait_seconds: float = 30) -> Iterator[None]:
-    """A worker with work that is due each second, which is the sixth field of its schedule."""
-    task = PeriodicTask(name="tick", cron="* * * * * */1", run=run)
+    """A worker with work that is due each second."""
+    task = PeriodicTask(name="tick", every_seconds=1, run=run)
     database = Database(rag.standpoint.store.database.dsn, wait_seconds=wait_seconds)
     options = WorkerOptions(poll_seconds=0.1)
     worker = Worker(database, runner_of(rag.standpoint.assembly), options, periodic=[task])

@@ -1,45 +1,45 @@
 """The worker: takes jobs from the queue and runs several at once, until it is told to stop.
 
-Procrastinate does the taking: it waits for jobs to come, hears of those to be stopped, and asks for what is due every
-so often. `JobRunner` runs them. A worker whose database went away begins again, as another worker, when it is back:
-what it had taken and not finished is then put back into the queue, like the jobs of one that died.
+One thread takes, and each job has one of its own, where `JobRunner` runs it. A worker whose database went away begins
+again, as another worker, when it is back: what it had taken and not finished is then put back into the queue, like the
+jobs of one that died.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
+import queue
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal
-
-from procrastinate import App, JobContext
-from procrastinate.job_context import AbortReason
-from procrastinate.worker import Worker as QueueWorker
+from typing import Literal
 
 from recollect.errors import StoreError
-from recollect.jobs.manager import WATCH, Manager
-from recollect.jobs.periodic import QUEUE, PeriodicTask
+from recollect.interruption import Interrupted
 from recollect.jobs.progress import Ending, RunInterruption
 from recollect.jobs.running import JobRunner, Outcome
 from recollect.jobs.together import Place
 from recollect.store.database import Database
-from recollect.store.job_connector import JobConnector
-from recollect.store.job_queue import Heartbeats, JobQueue
+from recollect.store.job_queue import STOP, UPKEEP, Heartbeats, JobQueue, QueuedJob
 
 logger = logging.getLogger(__name__)
 
 #: The name of tenants' jobs in the queue (`store/sql/routines/jobs.sql`).
 TASK = "recollect"
 
-# Whether a job that runs was asked to stop is looked up so often, in memory.
-_WATCH_SECONDS = 0.2
+#: The queue of jobs that go on until somebody ends them, as those that watch folders.
+WATCH = "watch"
+
+# While jobs run here it is looked so often whether another one may begin that waits for one of its source elsewhere.
+_LOOK_SECONDS = 0.5
+
+# Where nothing can be taken and something is left, which others run or which is due later.
+_LEFT_SECONDS = 0.2
 
 # Waits before a worker that lost the store begins again.
 _AGAIN_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -47,10 +47,36 @@ _AGAIN_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
 # After a second signal, what does not end by itself within this time is left to other workers.
 _AT_ONCE_SECONDS = 3.0
 
+# What was due longer ago than this when a worker begins is done at its next time.
+_MISSED_SECONDS = 600
+
 _CONNECTIONS = 8
 
 # So many jobs that go on until somebody ends them are run beside the others: each is a thread that waits.
 _WATCHES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicTask:
+    """Something that one of all workers does every so often, beside the jobs that somebody asked for.
+
+    What fails is logged, and done again at the next time.
+
+    Attributes:
+        name: In the queue and in logs.
+        every_seconds: From one time to the next; the times are those since the first second of 1970.
+        after_seconds: Later than that, so that not everything is done at once.
+        run: Does it; what it returns is logged.
+    """
+
+    name: str
+    every_seconds: int
+    after_seconds: int = 0
+    run: Callable[[], object]
+
+    def due_at(self, now: float) -> int:
+        """When it was due last, in seconds since 1970."""
+        return int((now - self.after_seconds) // self.every_seconds) * self.every_seconds + self.after_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +101,13 @@ class WorkerOptions:
     heartbeats: Heartbeats = field(default_factory=Heartbeats)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Running:
+    job: QueuedJob
+    interruption: RunInterruption
+    done: Future[None]
+
+
 class Worker:
     """Runs jobs of every tenant.
 
@@ -96,17 +129,21 @@ class Worker:
         prepare: Callable[[], None] | None = None,
     ) -> None:
         self._options = options or WorkerOptions()
-        self._database, self._runner, self._periodic = database, runner, tuple(periodic)
+        self._database, self._runner = database, runner
+        self._periodic = {f"{TASK}:{one.name}": one for one in periodic}
         self._prepare = prepare
-        self._stopping = threading.Event()
-        self._at_once = False
-        self._signals = 0
         #: How many jobs it has run, in any way.
         self.finished = 0
-        self._running: dict[int, RunInterruption] = {}
+        self._stopping = threading.Event()
+        self._at_once = False
+        # What the thread that takes jobs waits for: a job has come, or ended, or is to stop, or the worker is.
+        self._told: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._running: dict[int, _Running] = {}
         self._lock = threading.Lock()
-        self._worker: QueueWorker | None = None
+        self._lost: StoreError | None = None
         self._away = False
+        self._failures = 0
+        self._added: dict[str, int] = {}
 
     def run(self) -> None:
         """Work until `stop`, or as long as the options say; in the main thread also until a signal.
@@ -117,7 +154,12 @@ class Worker:
         Raises:
             StoreError: Nothing can be written there: it is a read replica.
         """
-        asyncio.run(self._main())
+        if threading.current_thread() is not threading.main_thread():
+            self._work()
+            return
+        # The main thread, which signals interrupt, holds nothing meanwhile that heeding them needs.
+        with self._heeding_signals(), ThreadPoolExecutor(1, thread_name_prefix="recollect-worker") as apart:
+            apart.submit(self._work).result()
 
     def stop(self, *, at_once: bool = False) -> None:
         """Take no more jobs, and end; from any thread.
@@ -126,167 +168,180 @@ class Worker:
             at_once: Do not wait for those that run.
         """
         self._stopping.set()
-        worker = self._worker
-        if worker is not None:
-            worker.stop()  # type: ignore[no-untyped-call]
+        self._told.put("")
         if at_once:
             with self._lock:
                 self._at_once = True
                 running = list(self._running.values())
-            for interruption in running:
-                threading.Thread(target=interruption.end, args=(Ending.STOPPING,), daemon=True).start()
+            for one in running:
+                _interrupt(one, Ending.STOPPING)
 
-    async def _main(self) -> None:
-        loop = asyncio.get_running_loop()
-        # Jobs run in the loop's own threads, and nothing else does.
-        threads = self._options.concurrency + _WATCHES
-        loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="recollect-job"))
+    def _work(self) -> None:
         database = self._database.separate(max_connections=_CONNECTIONS)
-        await loop.run_in_executor(None, JobQueue(database).require_writable)
-        preparing = threading.Thread(target=self._prepare_for, args=(JobQueue(database),), name="recollect-prepare")
-        preparing.start()
-        heeded = self._heed_signals(loop)
-        failures = 0
+        jobs = JobQueue(database, self._options.heartbeats)
+        preparing = threading.Thread(target=self._prepare_for, args=(jobs,), name="recollect-prepare")
         try:
+            jobs.require_writable()
+            preparing.start()
             while not self._stopping.is_set():
                 try:
-                    if await self._serve(database):
-                        return
-                    failures = 0
+                    self._serve(jobs)
                 except (StoreError, OSError) as exc:
                     self._reached(exc)
-                    await self._pause(_AGAIN_SECONDS[min(failures, len(_AGAIN_SECONDS) - 1)])
-                    failures += 1
+                    self._stopping.wait(_AGAIN_SECONDS[min(self._failures, len(_AGAIN_SECONDS) - 1)])
+                    self._failures += 1
+                else:
+                    return
         finally:
-            for number in heeded:
-                loop.remove_signal_handler(number)
-            await loop.run_in_executor(None, preparing.join)
-            await loop.run_in_executor(None, database.close)
+            if preparing.ident is not None:
+                preparing.join()
+            database.close()
 
-    def _prepare_for(self, queue: JobQueue) -> None:
+    def _prepare_for(self, jobs: JobQueue) -> None:
         # What is wrong is said where the first job meets it.
         with suppress(StoreError):
-            if self._prepare is not None and queue.left(self._options.queues, due=False, without=[WATCH]):
+            if self._prepare is not None and jobs.left(self._options.queues, due=False, without=[WATCH]):
                 self._prepare()
 
-    async def _serve(self, database: Database) -> bool:
-        """Work as one worker of the queue; returns whether there is nothing more to be done."""
-        options = self._options
-        queue = JobQueue(database, options.heartbeats)
-        connector = JobConnector(database)
-        app = App(connector=connector)
-        app.job_manager = manager = Manager(
-            connector,
-            queue,
-            stopping=self._stopping.is_set,
-            concurrency=options.concurrency,
-            watches=options.ends == "never",
-        )
-        app.task(name=TASK, pass_context=True)(partial(self._run_one, manager))
-        if options.queues is None or QUEUE in options.queues:
-            self._schedule(app, manager)
+    def _serve(self, jobs: JobQueue) -> None:
+        """Work as one worker of the queue, until it is to stop or there is nothing more to be done.
+
+        Raises:
+            StoreError: The store cannot be reached, or what became of a job could not be written down.
+        """
+        options, self._lost = self._options, None
         # Before anything is taken: what a worker left that has ended just now may be all there is to do.
-        await self._recover(queue, connector)
-        recovering = asyncio.create_task(self._keep_recovering(queue, connector))
-        try:
-            listens = await connector.run(database.has_sessions)
-            worker = self._worker = self._queue_worker(app, listens=listens)
-            manager.on_lost = worker.stop
-            manager.on_reached = self._reached
-            if not self._stopping.is_set():
-                await worker.run()  # type: ignore[no-untyped-call]
-            if manager.lost is not None:
-                raise manager.lost
-            if options.ends == "never" or self._stopping.is_set():
-                return self._stopping.is_set()
-            left = await connector.run(partial(queue.left, options.queues, due=options.ends == "once", without=[WATCH]))
-            if left:
-                await self._pause(_WATCH_SECONDS)
-            return not left
-        finally:
-            self._worker = None
-            recovering.cancel()
-            with suppress(asyncio.CancelledError):
-                await recovering
-            await connector.run(manager.presence.close)
-            await connector.close_async()
+        self._recover(jobs)
+        recovered = looked = time.monotonic()
+        threads = ThreadPoolExecutor(options.concurrency + _WATCHES, thread_name_prefix="recollect-job")
+        with threads, jobs.presence(serves=True) as presence, jobs.listening(options.queues, self._told.put):
+            worker_id = presence.worker_id
+            try:
+                self._add_periodic(jobs)
+                while not self._stopping.is_set():
+                    if self._lost is not None:
+                        raise self._lost
+                    self._take(jobs, worker_id, threads)
+                    if options.ends != "never" and not self._running:
+                        if not jobs.left(options.queues, due=options.ends == "once", without=[WATCH]):
+                            return
+                        told = self._wait(_LEFT_SECONDS)
+                    else:
+                        told = self._wait(min(options.poll_seconds, _LOOK_SECONDS if self._running else 60.0))
+                    now = time.monotonic()
+                    if STOP in told or now - looked >= options.poll_seconds:
+                        looked = now
+                        self._look(jobs, worker_id)
+                    if now - recovered >= options.heartbeats.every_seconds:
+                        recovered = now
+                        self._recover(jobs)
+            finally:
+                self._let_end()
 
-    def _queue_worker(self, app: App, *, listens: bool) -> QueueWorker:
-        options = self._options
-        return QueueWorker(
-            app,
-            queues=options.queues,
-            name=f"worker-{os.getpid()}",
-            concurrency=options.concurrency + _WATCHES,
-            wait=options.ends == "never",
-            fetch_job_polling_interval=options.poll_seconds,
-            abort_job_polling_interval=options.poll_seconds,
-            shutdown_graceful_timeout=options.stop_seconds,
-            listen_notify=listens,
-            install_signal_handlers=False,
-            # Its heart beats elsewhere (`Presence`), and whose does not is looked up elsewhere (`_recover`).
-            update_heartbeat_interval=3600.0,
-            worker_middleware=[self._watch],
-        )
+    def _take(self, jobs: JobQueue, worker_id: int, threads: ThreadPoolExecutor) -> None:
+        """Begin jobs as long as there are places, and jobs that may begin."""
+        watches = self._options.ends == "never"
+        while not self._stopping.is_set() and self._lost is None:
+            named, without = self._options.queues, [] if watches else [WATCH]
+            if self._is_full():
+                # What is watched needs none of the places of jobs that come to an end.
+                if not watches or (named is not None and WATCH not in named):
+                    return
+                named = [WATCH]
+            if len(self._running) >= self._options.concurrency + _WATCHES:
+                return
+            job = jobs.fetch(named, worker_id=worker_id, without=without)
+            self._reached(None)
+            if job is None:
+                return
+            with self._lock:
+                interruption, done = RunInterruption(), Future[None]()
+                self._running[job.queue_id] = _Running(job=job, interruption=interruption, done=done)
+                if self._at_once:
+                    interruption.end(Ending.STOPPING)
+            threads.submit(self._run, jobs, worker_id, job, interruption, done)
 
-    def _schedule(self, app: App, manager: Manager) -> None:
-        for one in self._periodic:
-            name = f"{TASK}:{one.name}"
-            task = app.task(name=name, queue=QUEUE, lock=name, queueing_lock=name, priority=1, pass_context=True)(
-                partial(_run_periodic, manager, one)
-            )
-            app.periodic(cron=one.cron, periodic_id=one.name)(task)
-
-    def _run_one(self, manager: Manager, context: JobContext, *, tenant_id: int, job_id: int) -> None:
-        """A job of a tenant, in a thread of its own."""
-        number = _number(context)
+    def _is_full(self) -> bool:
+        """Whether as many jobs run as there are places, so that others wait for one of them to end."""
         with self._lock:
-            interruption = self._running[number] = RunInterruption()
-            if self._at_once:
-                interruption.end(Ending.STOPPING)
+            return sum(one.job.queue != WATCH for one in self._running.values()) >= self._options.concurrency
+
+    def _run(
+        self, jobs: JobQueue, worker_id: int, job: QueuedJob, interruption: RunInterruption, done: Future[None]
+    ) -> None:
+        """A job, in a thread of its own: run, and then taken out of the queue or put back for later."""
         try:
-            place = Place(stopping=self._stopping.is_set, wanted=manager.is_full, queues=self._options.queues)
-            manager.outcomes[number] = self._runner.run(
-                tenant_id, job_id, queue_id=number, interruption=interruption, place=place
-            )
-        except StoreError as exc:
-            # Without an outcome, the worker begins again and the job goes back into the queue.
-            logger.info("Job %d could not be written down: %s", job_id, exc)
+            outcome = self._outcome(job, interruption)
+            if outcome.put_off:
+                jobs.put_off(job.queue_id, worker_id=worker_id, due_at=outcome.due_at)
+            else:
+                jobs.finish(job.queue_id, worker_id=worker_id)
+        except (Exception, Interrupted) as exc:
+            # The worker begins again as another one, and the job goes back into the queue.
+            logger.info("What became of job %s could not be written down.", dict(job.arguments), exc_info=exc)
+            self._lost = exc if isinstance(exc, StoreError) else StoreError(str(exc))
         finally:
             with self._lock:
-                del self._running[number]
-                self.finished += 1
+                # Only now may another job of its source begin.
+                del self._running[job.queue_id]
+                self.finished += job.task == TASK
+            done.set_result(None)
+            self._told.put("")
 
-    async def _watch(
-        self,
-        call_next: Callable[[], Awaitable[Any]],
-        context: JobContext,
-        worker: QueueWorker,  # noqa: ARG002
-    ) -> object:
-        """Around every job: it is interrupted when it is to end."""
-        running = asyncio.ensure_future(call_next())
-        while not running.done():
-            await asyncio.wait({running}, timeout=_WATCH_SECONDS)
-            reason = context.abort_reason()
-            if context.job.queue == WATCH and self._stopping.is_set():
-                # It would not come to an end by itself.
-                reason = reason or AbortReason.SHUTDOWN
-            interruption = self._running.get(_number(context))
-            if reason is not None and interruption is not None and interruption.ending is None:
-                ending = Ending.CANCELLED if reason is AbortReason.USER_REQUEST else Ending.STOPPING
-                # In a thread: to cancel a statement takes a connection to the server.
-                threading.Thread(target=interruption.end, args=(ending,), daemon=True).start()
-        return await running
+    def _outcome(self, job: QueuedJob, interruption: RunInterruption) -> Outcome:
+        if job.task == TASK:
+            return self._runner.run(
+                job.arguments["tenant_id"],
+                job.arguments["job_id"],
+                queue_id=job.queue_id,
+                interruption=interruption,
+                place=Place(stopping=self._stopping.is_set, wanted=self._is_full, queues=self._options.queues),
+            )
+        task = self._periodic.get(job.task)
+        try:
+            if task is not None:
+                logger.info("%s: %s", task.name, task.run())
+        except Exception as exc:
+            logger.warning("What is done every so often failed (%s): %s", job.task, exc, exc_info=exc)
+        return Outcome()
 
-    async def _keep_recovering(self, queue: JobQueue, connector: JobConnector) -> None:
-        while True:
-            await asyncio.sleep(queue.heartbeats.every_seconds)
-            await self._recover(queue, connector)
+    def _look(self, jobs: JobQueue, worker_id: int) -> None:
+        """See which jobs are to stop, and what is due; while PostgreSQL is away, that is left to the next time."""
+        try:
+            if self._running:
+                for number in jobs.to_stop(worker_id=worker_id):
+                    running = self._running.get(number)
+                    if running is not None:
+                        _interrupt(running, Ending.CANCELLED)
+            self._add_periodic(jobs)
+        except StoreError as exc:
+            self._reached(exc)
+
+    def _add_periodic(self, jobs: JobQueue) -> None:
+        if self._options.queues is not None and UPKEEP not in self._options.queues:
+            return
+        now = time.time()
+        for name, task in self._periodic.items():
+            due_at = task.due_at(now)
+            if due_at > self._added.get(name, now - _MISSED_SECONDS):
+                jobs.add_periodic(name, at=due_at)
+                self._added[name] = due_at
+
+    def _let_end(self) -> None:
+        """Let those that run come to their end, so long as they may, and interrupt the others."""
+        for one in list(self._running.values()):
+            # It would not come to an end by itself.
+            if one.job.queue == WATCH:
+                _interrupt(one, Ending.STOPPING)
+        wait([one.done for one in list(self._running.values())], timeout=self._options.stop_seconds)
+        for one in list(self._running.values()):
+            _interrupt(one, Ending.STOPPING)
+        wait([one.done for one in list(self._running.values())])
 
     @staticmethod
-    async def _recover(queue: JobQueue, connector: JobConnector) -> None:
+    def _recover(jobs: JobQueue) -> None:
         try:
-            await connector.run(queue.recover)
+            jobs.recover()
         except StoreError as exc:
             logger.info("Whether workers have died could not be looked up: %s", exc)
 
@@ -296,41 +351,47 @@ class Worker:
             logger.warning(
                 "The worker lost its connection to PostgreSQL. It reconnects and goes on by itself: %s", error
             )
-        elif error is None and self._away:
-            logger.warning("The worker is connected to PostgreSQL again and goes on with its jobs.")
+        elif error is None:
+            if self._away:
+                logger.warning("The worker is connected to PostgreSQL again and goes on with its jobs.")
+            self._failures = 0
         self._away = error is not None
 
-    async def _pause(self, seconds: float) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self._stopping.wait, seconds)
+    def _wait(self, seconds: float) -> set[str]:
+        """Wait until the worker is told something, so long at most; returns what it was told."""
+        told: set[str] = set()
+        with suppress(queue.Empty):
+            told.add(self._told.get(timeout=seconds))
+            while True:
+                told.add(self._told.get_nowait())
+        return told
 
-    def _heed_signals(self, loop: asyncio.AbstractEventLoop) -> tuple[int, ...]:
-        if threading.current_thread() is not threading.main_thread():
-            return ()
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        for number in numbers:
-            loop.add_signal_handler(number, self._on_signal, loop, number)
-        return numbers
+    @contextmanager
+    def _heeding_signals(self) -> Iterator[None]:
+        heard = 0
 
-    def _on_signal(self, loop: asyncio.AbstractEventLoop, number: int) -> None:
-        self._signals += 1
-        if self._signals == 1:
-            logger.warning("The worker ends when its jobs have; a second signal ends it at once.")
-            self.stop()
-            return
-        self.stop(at_once=True)
-        # Like a worker that was killed: nothing that it had acknowledged is lost.
-        loop.call_later(_AT_ONCE_SECONDS, os._exit, 128 + number)
+        def heed(number: int, _: object) -> None:
+            nonlocal heard
+            heard += 1
+            if heard == 1:
+                logger.warning("The worker ends when its jobs have; a second signal ends it at once.")
+                self.stop()
+                return
+            self.stop(at_once=True)
+            # Like a worker that was killed: nothing that it had acknowledged is lost.
+            ending = threading.Timer(_AT_ONCE_SECONDS, os._exit, [128 + number])
+            ending.daemon = True
+            ending.start()
+
+        before = {number: signal.signal(number, heed) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
-def _number(context: JobContext) -> int:
-    assert context.job.id is not None, "it comes from the queue"
-    return context.job.id
-
-
-def _run_periodic(manager: Manager, task: PeriodicTask, context: JobContext, *, timestamp: int) -> None:  # noqa: ARG001
-    try:
-        result = task.run()
-        logger.info("%s: %s", task.name, result)
-    except Exception as exc:
-        logger.warning("What is done every so often failed (%s): %s", task.name, exc, exc_info=exc)
-    manager.outcomes[_number(context)] = Outcome()
+def _interrupt(running: _Running, ending: Ending) -> None:
+    # In a thread: to cancel a statement takes a connection to the server.
+    if running.interruption.ending is None:
+        threading.Thread(target=running.interruption.end, args=(ending,), daemon=True).start()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.standpoint import Standpoint
     from recollect.sources.watching import FolderChanges
 
-#: Of jobs that watch folders: a worker runs them beside those that come to an end (`recollect.jobs.manager.WATCH`).
+#: Of jobs that watch folders: a worker runs them beside those that come to an end (`recollect.jobs.worker.WATCH`).
 WATCH_QUEUE = "watch"
 
 

@@ -10,12 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from recollect.errors import RecollectError, TenantSuspendedError
-from recollect.jobs.periodic import PeriodicTask
+from recollect.jobs.worker import PeriodicTask, Worker, WorkerOptions
 from recollect.pipeline.job_waiting import heartbeats_of, runner_of
 from recollect.store.upkeep import every_tenant
 
 if TYPE_CHECKING:
-    from recollect.jobs.worker import Worker
     from recollect.model import Scope
     from recollect.pipeline.assembly import Assembly
 
@@ -40,8 +39,6 @@ def worker_of(
         queues: Which jobs it takes; None: all.
         ends: By itself ``never``, ``once`` nothing is due any more, or when the queue is ``empty``.
     """
-    from recollect.jobs.worker import Worker, WorkerOptions
-
     settings = assembly.config.jobs
     options = WorkerOptions(
         concurrency=concurrency,
@@ -63,20 +60,26 @@ def worker_of(
 
 def periodic_tasks(assembly: Assembly) -> list[PeriodicTask]:
     """What a worker does every so often, for every tenant that is active."""
-    tasks: list[tuple[str, str, Callable[[Assembly, Scope], int]]] = [
-        ("statistics", "*/10 * * * *", refresh_statistics),
-        ("indexes", "5,20,35,50 * * * *", build_indexes),
-        ("recall", "25 * * * *", probe_recall),
-        ("jobs", "15 * * * *", forget_jobs),
-        ("sources", "* * * * *", refresh_sources),
+    # Every so many minutes, so many after the full hour.
+    tasks: list[tuple[str, int, int, Callable[[Assembly, Scope], int]]] = [
+        ("statistics", 10, 0, refresh_statistics),
+        ("indexes", 15, 5, build_indexes),
+        ("recall", 60, 25, probe_recall),
+        ("jobs", 60, 15, forget_jobs),
+        ("sources", 1, 0, refresh_sources),
     ]
     found = [
-        PeriodicTask(name=name, cron=cron, run=partial(_for_every_tenant, assembly, function))
-        for name, cron, function in tasks
+        PeriodicTask(
+            name=name,
+            every_seconds=every * 60,
+            after_seconds=after * 60,
+            run=partial(_for_every_tenant, assembly, function),
+        )
+        for name, every, after, function in tasks
     ]
     if assembly.config.temporal.cleanup_interval_hours:
         # Expiry, sessions, the partitions and retention of audit and requests, and the scrub.
-        found.append(PeriodicTask(name="cleanup", cron="*/10 * * * *", run=partial(_clean_up, assembly)))
+        found.append(PeriodicTask(name="cleanup", every_seconds=600, run=partial(_clean_up, assembly)))
     return found
 
 

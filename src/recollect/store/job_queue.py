@@ -1,11 +1,12 @@
 """The queue of jobs, for whoever runs them: the store's owner, across tenants.
 
-Its tables are procrastinate's, which `recollect.store.job_connector` hands to procrastinate itself. What stands here is
-what a process does for a single job of its own, and how the jobs of a worker that died come back.
+Its tables, their triggers and functions are procrastinate's. Who takes what from them stands here, and how the jobs of
+a worker that died come back.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from recollect.errors import StoreError
 from recollect.store.database import Database, rows
@@ -22,7 +25,7 @@ from recollect.store.sql import queries
 from recollect.store.worker_processes import has_ended, machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
     from types import TracebackType
 
@@ -40,12 +43,19 @@ _SEARCH_PATH: LiteralString = "SET LOCAL search_path = recollect_jobs, pg_temp"
 # A worker whose session has ended may be about to open another one: it has as long as so many heartbeats take.
 _MISSED_BEATS = 2.5
 
-_JOB = (
-    *("id", "status", "task_name", "priority", "lock", "queueing_lock", "args", "scheduled_at", "queue_name"),
-    *("attempts", "worker_id"),
-)
-
 _JOIN_SECONDS = 10.0
+
+#: Of what is done every so often; a worker that takes jobs of named queues does it where this is one of them.
+UPKEEP = "upkeep"
+
+#: What whoever listens is told where a job that runs is to stop, as procrastinate's trigger says it.
+STOP = "abort_job_requested"
+
+# A connection that waits to be told is opened anew so long after it was lost; jobs are looked for meanwhile.
+_RECONNECT_SECONDS = 2.0
+
+# Whoever no longer listens waits so long at most.
+_LISTEN_SECONDS = 0.2
 
 
 @contextmanager
@@ -79,6 +89,23 @@ class Workload:
     waited_seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedJob:
+    """One that a worker has taken.
+
+    Attributes:
+        queue_id: Its number in the queue.
+        task: Its name there.
+        arguments: A tenant's job has ``tenant_id`` and ``job_id``.
+        queue: Which it was in.
+    """
+
+    queue_id: int
+    task: str
+    arguments: Mapping[str, Any]
+    queue: str
+
+
 class JobQueue:
     """What is to be run next.
 
@@ -107,16 +134,11 @@ class JobQueue:
             logger.warning("%d jobs of workers that are gone were put back into the queue.", found)
         return found
 
-    def fetch(
-        self, queues: Sequence[str] | None, *, worker_id: int, without: Sequence[str] = ()
-    ) -> dict[str, Any] | None:
-        """Take the next job of these queues (None: any), as procrastinate names its columns; None: there is none.
+    def fetch(self, queues: Sequence[str] | None, *, worker_id: int, without: Sequence[str] = ()) -> QueuedJob | None:
+        """Take the next job of these queues (None: any); None: there is none.
 
         Tenants take turns: the next job is the first one of the next tenant after that of the last job. The jobs of one
         tenant keep their order.
-
-        Procrastinate's own way compares every job that waits with every other one of its lock, and lets one that waits
-        for its next attempt hold up all that come behind it.
         """
         params = {
             "queues": None if queues is None else list(queues),
@@ -133,9 +155,70 @@ class JobQueue:
             raise
         if not found:
             return None
-        job = dict(zip(_JOB, found[0], strict=True))
-        self._last_tenant = job["args"].get("tenant_id", 0)
-        return job
+        number, task, arguments, queue = found[0]
+        self._last_tenant = arguments.get("tenant_id", 0)
+        return QueuedJob(queue_id=number, task=task, arguments=arguments, queue=queue)
+
+    def add_periodic(self, task: str, *, at: int) -> None:
+        """Put what is due into the queue, unless some worker has done so for that time, or it still waits there.
+
+        Args:
+            task: Its name.
+            at: When it was due, in seconds since 1970.
+        """
+        params = {
+            "task": task,
+            "name": task.partition(":")[2],
+            "at": at,
+            "queue": UPKEEP,
+            "args": Jsonb({"timestamp": at}),
+        }
+        try:
+            self._run(_SQL["add_periodic"], params)
+        except StoreError as exc:
+            if not isinstance(exc.__cause__, psycopg.errors.UniqueViolation):
+                raise
+
+    def to_stop(self, *, worker_id: int) -> Sequence[int]:
+        """The numbers of jobs that a worker runs and that are to stop."""
+        return [row[0] for row in self._run(_SQL["to_stop"], {"worker_id": worker_id})]
+
+    @contextmanager
+    def listening(self, queues: Sequence[str] | None, tell: Callable[[str], object]) -> Iterator[None]:
+        """For the time of a block call ``tell`` where a job comes into one of these queues (None: any) or is to `STOP`.
+
+        Behind a pooler nobody is told: there is no session that could wait.
+        """
+        if not self.database.has_sessions():
+            yield
+            return
+        channels = (
+            ["procrastinate_any_queue_v1"]
+            if queues is None
+            else [f"procrastinate_queue_v1#{queue}" for queue in queues]
+        )
+        closing = threading.Event()
+        arguments = (channels, tell, closing)
+        thread = threading.Thread(target=self._listen, args=arguments, name="recollect-listen", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            closing.set()
+            thread.join(_JOIN_SECONDS)
+
+    def _listen(self, channels: Sequence[str], tell: Callable[[str], object], closing: threading.Event) -> None:
+        while not closing.is_set():
+            try:
+                with psycopg.connect(self.database.dsn, autocommit=True) as connection:
+                    for channel in channels:
+                        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                    while not closing.is_set():
+                        for told in connection.notifies(timeout=_LISTEN_SECONDS):
+                            tell(json.loads(told.payload)["type"])
+            except psycopg.Error as exc:
+                logger.info("The connection that waits for jobs was lost and is opened again: %s", exc)
+                closing.wait(_RECONNECT_SECONDS)
 
     def claim(self, queue_id: int, *, worker_id: int) -> bool:
         """Take one job, where it is due, waits, and no other one of its lock runs."""

@@ -171,13 +171,14 @@ def test_what_does_not_end_in_time_is_cut_off(dsn, tmp_path, monkeypatch):
 def test_where_every_connection_is_in_use_requests_are_refused_for_a_while(dsn, tmp_path, monkeypatch):
     """They are told when to ask again, do not wait for one another, and are answered when there is one again."""
     with opened(dsn, tmp_path, max_connections=4) as rag, serving(rag, monkeypatch) as url:
-        monkeypatch.setattr(rag.store.database, "_wait_seconds", 0.3)
         rag.ingest(LEAVE)
         asked = {"json": {"query": "annual leave"}, "timeout": 60}
         with ThreadPoolExecutor(12) as threads:
             with ExitStack() as held:
                 for _ in range(3):  # the fourth is for what runs ahead
                     held.enter_context(rag.store.database.transaction(rag.scope))
+                # Only now: the server's worker, which has just begun, needs connections too.
+                monkeypatch.setattr(rag.store.database, "_wait_seconds", 0.3)
                 routes = [("POST", "/v1/search", asked), ("GET", "/v1/collections", {}), ("GET", "/readyz", {})] * 4
                 refused = list(threads.map(lambda one: httpx2.request(one[0], url + one[1], **one[2]), routes))
                 assert {one.status_code for one in refused} == {503}

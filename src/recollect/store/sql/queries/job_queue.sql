@@ -58,8 +58,13 @@ WHERE j.id = (
         ORDER BY coalesce((c.args ->> 'tenant_id')::int, 0), c.priority DESC, c.id LIMIT 1
         FOR UPDATE SKIP LOCKED) n
     LIMIT 1)
-RETURNING j.id, j.status::text, j.task_name, j.priority, j.lock, j.queueing_lock, j.args, j.scheduled_at, j.queue_name,
-          j.attempts, j.worker_id
+RETURNING j.id, j.task_name, j.args, j.queue_name
+
+-- add_periodic: what is done every so often, once for each time that it is due
+SELECT recollect_jobs.procrastinate_defer_periodic_job_v2(%(queue)s, %(task)s, %(task)s, %(task)s, 1, %(name)s, %(at)s, %(args)s)
+
+-- to_stop: jobs that a worker runs and that somebody has cancelled
+SELECT id FROM recollect_jobs.procrastinate_jobs WHERE worker_id = %(worker_id)s AND status = 'doing' AND abort_requested
 
 -- claim: one job for a worker, unless another one with the same lock runs
 UPDATE recollect_jobs.procrastinate_jobs j SET status = 'doing', worker_id = %(worker_id)s
