@@ -27,14 +27,15 @@ def test_logins_are_listed_and_ended(recollect, dsn):
     shown = recollect("logins", "list").out
     assert all(word in shown for word in ("owner", "issuer", *(text.key_id for text in texts)))
     assert all(text.text not in shown for text in texts)
-    listed = recollect("logins", "list", "--json").json["logins"]
+    listed = recollect("logins", "list", "--json").json["items"]
     assert {one["login_id"] for one in listed} == {text.key_id for text in texts}
-    assert [one["method"] for one in recollect("logins", "list", "--user", "ann", "--json").json["logins"]] == [
+    assert [one["method"] for one in recollect("logins", "list", "--user", "ann", "--json").json["items"]] == [
         "oidc"
     ] * 2
     first = recollect("logins", "list", "--limit", "2", "--json").json
-    assert len(first["logins"]) == 2
-    assert len(recollect("logins", "list", "--before", first["next_before"], "--json").json["logins"]) == 1
+    assert len(first["items"]) == 2
+    for following in ("--cursor", first["next_cursor"]), ("--before", first["items"][-1]["login_id"]):
+        assert len(recollect("logins", "list", *following, "--json").json["items"]) == 1
 
     assert "has ended" in recollect("logins", "revoke", texts[0].key_id).out
     assert recollect("logins", "revoke", "--user", "bob", "--json").json == {"ended": 0}
@@ -43,6 +44,6 @@ def test_logins_are_listed_and_ended(recollect, dsn):
     assert "no login" in recollect("logins", "revoke", "unknown", status=1).err
     assert "Name one" in recollect("logins", "revoke", status=2).err
     assert "Name one" in recollect("logins", "revoke", "x", "--user", "ann", status=2).err
-    assert {one["status"] for one in recollect("logins", "list", "--json").json["logins"]} == {"ended"}
+    assert {one["status"] for one in recollect("logins", "list", "--json").json["items"]} == {"ended"}
     with psycopg.connect(dsn) as connection:
         assert connection.execute("SELECT count(id_token) FROM recollect.logins").fetchone() == (0,)

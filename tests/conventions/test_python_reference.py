@@ -142,7 +142,8 @@ def _parameter(one: inspect.Parameter) -> str:
 
 def _annotation(given: Any) -> str:
     text = given if isinstance(given, str) else inspect.formatannotation(given)
-    return re.sub(r"\b(?:typing|datetime|pathlib|collections\.abc|recollect(?:\.\w+)*)\.", "", text)
+    text = re.sub(r"\b(?:typing|datetime|pathlib|collections\.abc|recollect(?:\.\w+)*)\.", "", text)
+    return re.sub(r"^Public(?:IfKnown)?\[(.*)\]$", r"\1", text)  # what JSON shows is no type
 
 
 def _prose(docstring: str) -> str:

@@ -28,7 +28,6 @@ from recollect.model.answer import Answer, UnsupportedSentence
 from recollect.model.audit import AuditBreak
 from recollect.model.contexts import ContextEstimate
 from recollect.model.document_session import SessionConfig
-from recollect.model.login import Login
 from recollect.model.original import Original
 from recollect.model.outline import PageBox
 from recollect.model.requests import LoggedRequest, RequestTotals
@@ -51,7 +50,6 @@ from recollect.replies import (
     history,
     ingest,
     keys,
-    logins,
     me,
     memory,
     requests,
@@ -165,7 +163,6 @@ def replies_of(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., 
     yield from of_contexts(view)
     yield from of_documents(view)
     yield from of_keys(view)
-    yield from of_logins()
     yield from of_servers()
     yield from of_accesses()
     yield from of_reports(view)
@@ -353,32 +350,6 @@ def of_keys(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     assert listed["next_before"] == revoked.key_id
     yield keys.key_list_json, listed
     yield keys.key_list_json, keys.key_list_json([], more=False)
-
-
-def of_logins() -> Iterator[tuple[Callable[..., Any], Any]]:
-    now = datetime.now(UTC)
-    by_key = Login(
-        login_id="abc",
-        tenant_id=1,
-        key_id="def",
-        scopes=("read",),
-        principal=None,
-        created_at=now,
-        last_used_at=now,
-        idle_until=now,
-        expires_at=now,
-        key_expires_at=None,
-        ended_at=None,
-        status="active",
-    )
-    by_issuer = replace(by_key, key_id=None, principal=Principal(user_id="ann"), ended_at=now, status="ended")
-    for one in (by_key, by_issuer):
-        yield logins.login_json, logins.login_json(one)
-        yield logins.login_reply, logins.login_reply(one)
-    listed = logins.login_list_json([by_key, by_issuer], more=True)
-    assert listed["next_before"] == by_issuer.login_id
-    yield logins.login_list_json, listed
-    yield logins.login_list_json, logins.login_list_json([], more=False)
 
 
 def of_servers() -> Iterator[tuple[Callable[..., Any], Any]]:

@@ -35,19 +35,19 @@ def bind(
     *,
     names: Mapping[str, str] | None = None,
 ) -> None:
-    """Make a command of each operation of a group, for a store and for a server.
+    """Make commands of the operations of a group, for a store and for a server.
 
     Args:
         app: Where the commands belong.
         name: Of the app, as it is called.
         group: Declares the operations.
         of: What has them as its methods, of a view.
-        show: What shows a person what an operation gave, by the operation's name.
+        show: By the name of an operation that becomes a command, what shows a person what it gave.
         names: Of commands that are not called as the operation is.
     """
-    for operation, declared in operations_of(group).items():
-        called = (names or {}).get(operation, operation)
-        command(app, called, remote=True)(_command(declared, of, show[operation], f"recollect {name} {called}"))
+    for operation, shown in show.items():
+        declared, called = operations_of(group)[operation], (names or {}).get(operation, operation)
+        command(app, called, remote=True)(_command(declared, of, shown, f"recollect {name} {called}"))
 
 
 def _command(declared: Operation, of: Callable[[View], Any], show: Show, called: str) -> Callable[..., int]:
@@ -59,7 +59,7 @@ def _command(declared: Operation, of: Callable[[View], Any], show: Show, called:
         with ctx.view(principal=actor.actor()) as view:
             found = getattr(of(view), declared.name)(**said)
         if ctx.json:
-            ctx.emit(found)
+            ctx.emit(declared.told(found))
             return 0
         show(ctx, found)
         if isinstance(found, Page) and found.next_cursor is not None:

@@ -6,47 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.errors import UsageError
-from recollect.replies.logins import login_list_json, login_reply
+from recollect.operations.logins import LoginOperations
 
 if TYPE_CHECKING:
     from recollect.model.login import Login
+    from recollect.model.page import Page
 
 app = typer.Typer(help="List who is logged in with a browser, and log them out.", no_args_is_help=True)
-
-_User = Annotated[str | None, typer.Option(metavar="USER", help="Only logins of this user.")]
-
-
-def _list(
-    ctx: CommandContext,
-    *,
-    user: _User = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Logins at most.")] = 100,
-    before: Annotated[
-        str | None, typer.Option(metavar="LOGIN", help="Only logins before this one: the next page.")
-    ] = None,
-) -> int:
-    """List the logins of --tenant, newest first, those that have ended among them."""
-    with ctx.view() as view:
-        found = view.logins.list(
-            user=None if user is None else argument_text(user),
-            before=None if before is None else argument_text(before),
-            limit=limit + 1,
-        )
-    page, more = found[:limit], len(found) > limit
-    if ctx.json:
-        ctx.emit(login_list_json(page, more=more))
-        return 0
-    if page:
-        _show(ctx, page)
-    else:
-        ctx.out.print("Nobody is logged in.")
-    if more:
-        ctx.note(f"There are more: recollect logins list --before {page[-1].login_id}")
-    return 0
 
 
 def _revoke(
@@ -66,7 +37,7 @@ def _revoke(
         if login_id is not None:
             login = view.logins.revoke(argument_text(login_id))
             if ctx.json:
-                ctx.emit(login_reply(login))
+                ctx.emit(login)
             else:
                 ctx.out.print(plain(f"The login {login.login_id} has ended."), soft_wrap=True)
             return 0
@@ -78,7 +49,10 @@ def _revoke(
     return 0
 
 
-def _show(ctx: CommandContext, logins: list[Login]) -> None:
+def _listed(ctx: CommandContext, logins: Page[Login]) -> None:
+    if not logins:
+        ctx.out.print("Nobody is logged in.")
+        return
     from rich.table import Table
     from rich.text import Text
 
@@ -101,5 +75,5 @@ def _show(ctx: CommandContext, logins: list[Login]) -> None:
     ctx.out.print(table)
 
 
-command(app, "list", remote=True)(_list)
+bind(app, "logins", LoginOperations, lambda view: view.logins, {"list": _listed})
 command(app, "revoke", remote=True)(_revoke)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from recollect.client.calls.base import Calls
 from recollect.client.calls.collections import CollectionCalls
 from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
 from recollect.client.calls.declared import asked
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.models import ModelCalls, SpaceCalls
-from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
+from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
 from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, lined_awaited, paged_awaited
-from recollect.operations.awaited import AsyncJobOperations
+from recollect.operations.awaited import AsyncJobOperations, AsyncLoginOperations
 from recollect.operations.declaring import bind, made
 
 if TYPE_CHECKING:
@@ -139,13 +140,8 @@ class AsyncKeys(_Group):
     list = awaited(KeyCalls.list)
 
 
-class AsyncLogins(_Group):
+class AsyncLogins(_Group, AsyncLoginOperations):
     """Browsers that are logged in. Awaited."""
-
-    get = awaited(LoginCalls.get)
-    revoke = awaited(LoginCalls.revoke)
-    revoke_all = awaited(LoginCalls.revoke_all)
-    list = awaited(LoginCalls.list)
 
 
 class AsyncMaintenance(_Group):
@@ -280,7 +276,7 @@ class Groups:
     @property
     def logins(self) -> AsyncLogins:
         """Browsers that are logged in."""
-        return AsyncLogins(LoginCalls(self._at), self._connection)
+        return made(AsyncLogins, Calls(self._at), self._connection)
 
     @property
     def maintenance(self) -> AsyncMaintenance:

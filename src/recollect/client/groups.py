@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from recollect.client.calls.base import Calls
 from recollect.client.calls.collections import CollectionCalls
 from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
 from recollect.client.calls.declared import asked
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.models import ModelCalls, SpaceCalls
-from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
+from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
 from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.downloads import original_of
 from recollect.client.methods import downloaded, followed, lined, paged, sent
 from recollect.operations.declaring import bind, made
 from recollect.operations.jobs import JobOperations
+from recollect.operations.logins import LoginOperations
 
 if TYPE_CHECKING:
     from recollect.client.connection import Connection
@@ -141,13 +143,8 @@ class Keys(_Group):
     list = sent(KeyCalls.list)
 
 
-class Logins(_Group):
+class Logins(_Group, LoginOperations):
     """Browsers that are logged in."""
-
-    get = sent(LoginCalls.get)
-    revoke = sent(LoginCalls.revoke)
-    revoke_all = sent(LoginCalls.revoke_all)
-    list = sent(LoginCalls.list)
 
 
 class Maintenance(_Group):
@@ -291,7 +288,7 @@ class Groups:
     @property
     def logins(self) -> Logins:
         """Browsers that are logged in."""
-        return Logins(LoginCalls(self._at), self._connection)
+        return made(Logins, Calls(self._at), self._connection)
 
     @property
     def maintenance(self) -> Maintenance:

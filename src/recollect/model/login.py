@@ -8,6 +8,7 @@ from typing import Literal
 
 from recollect.model.key import AccessScope
 from recollect.model.principal import Principal
+from recollect.model.record import Public, Record
 
 #: By what somebody was known who logged in: an API key, or an issuer's word (OpenID Connect).
 LoginMethod = Literal["key", "oidc"]
@@ -16,12 +17,13 @@ LoginStatus = Literal["active", "expired", "revoked", "ended"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
+class Login(Record):
     """A browser that is logged in, or was; without its cookie, which nobody knows but the browser.
 
     Attributes:
         tenant_id: Whose knowledge it opens.
         login_id: Its public name: it stands in lists and in the audit.
+        method: How its user was known: by an API key, or by an issuer's word (OpenID Connect).
         key_id: The API key that it was made with; None: an issuer vouched for the user.
         scopes: What it opens.
         principal: As whom; None: as the owner of the tenant's store.
@@ -35,23 +37,19 @@ class Login:
             ``revoked``: its key is not taken any more; ``ended``: it was logged out, or an administrator ended it.
     """
 
-    tenant_id: int
-    login_id: str
-    key_id: str | None
-    scopes: tuple[AccessScope, ...]
-    principal: Principal | None
-    created_at: datetime
-    last_used_at: datetime
-    idle_until: datetime
-    expires_at: datetime
-    key_expires_at: datetime | None
-    ended_at: datetime | None
-    status: LoginStatus
-
-    @property
-    def method(self) -> LoginMethod:
-        """How its user was known."""
-        return "oidc" if self.key_id is None else "key"
+    tenant_id: Public[int]
+    login_id: Public[str]
+    method: Public[LoginMethod]
+    key_id: Public[str | None]
+    scopes: Public[tuple[AccessScope, ...]]
+    principal: Public[Principal | None]
+    created_at: Public[datetime]
+    last_used_at: Public[datetime]
+    idle_until: Public[datetime]
+    expires_at: Public[datetime]
+    key_expires_at: datetime | None = None
+    ended_at: Public[datetime | None]
+    status: Public[LoginStatus]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar, overload
 
 from recollect.errors import UsageError
+from recollect.model.arguments import UNSTORABLE
 from recollect.model.record import Public, Record
 
 T = TypeVar("T")
@@ -107,6 +108,20 @@ def number_at(cursor: str | None) -> int | None:
         return None
     position = position_of(cursor)
     if isinstance(position, int) and 0 <= position <= _HIGHEST:
+        return position
+    raise unknown_cursor()
+
+
+def name_at(cursor: str | None) -> str | None:
+    """Behind which name a page begins, in a list by names; None: at the first entry.
+
+    Raises:
+        UsageError: The cursor is of no such list.
+    """
+    if cursor is None:
+        return None
+    position = position_of(cursor)
+    if isinstance(position, str) and not UNSTORABLE.search(position):
         return position
     raise unknown_cursor()
 

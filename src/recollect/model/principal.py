@@ -12,6 +12,7 @@ from typing import Literal
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
 from recollect.forking import computes_properties
+from recollect.model.record import Public, Record
 
 #: What a grant to everybody of the tenant is written as.
 EVERYONE = "*"
@@ -32,7 +33,7 @@ _MAX_NAME_CHARACTERS = 500
 @suggesting
 @computes_properties
 @dataclass(frozen=True, kw_only=True)
-class Principal:
+class Principal(Record):
     """Somebody who asks, as far as permissions are concerned.
 
     Names are compared letter by letter, in Unicode's composed form: ``Manager`` is not ``manager``.
@@ -47,10 +48,10 @@ class Principal:
         UsageError: A name is empty, too long, no text, or holds control characters.
     """
 
-    user_id: str | None = None
-    roles: tuple[str, ...] = ()
-    department: str | None = None
-    groups: tuple[str, ...] = ()
+    user_id: Public[str | None] = None
+    roles: Public[tuple[str, ...]] = ()
+    department: Public[str | None] = None
+    groups: Public[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for name, given in (("roles", self.roles), ("groups", self.groups)):

@@ -6,9 +6,11 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from recollect.model.job import Job, JobStatus
+from recollect.model.login import Login
 from recollect.model.page import Page, every_awaited
 from recollect.operations.declaring import awaiting
 from recollect.operations.jobs import JobOperations
+from recollect.operations.logins import LoginOperations
 from recollect.operations.values import Cursor, Limit, Name, Number
 
 
@@ -45,3 +47,28 @@ class AsyncJobOperations(Protocol):
     ) -> AsyncGenerator[Job]:
         """All of them, page by page as they are read."""
         return every_awaited(self.list, status=status, kind=kind, source=source)
+
+
+@awaiting(LoginOperations)
+class AsyncLoginOperations(Protocol):
+    """Browsers that are logged in to a server: listed, and logged out.
+
+    A login is made by the server alone, with a key or with an issuer's word. In a view with a principal, logins are
+    those of the principal's user. Awaited.
+    """
+
+    async def list(self, *, user: Name | None = None, cursor: Cursor | None = None, limit: Limit = 100) -> Page[Login]:
+        """List the browsers that are logged in."""
+        ...
+
+    async def revoke_all(self, *, user: Name | None = None) -> int:
+        """Log out every browser of a user, or of everybody."""
+        ...
+
+    async def get(self, login_id: Name) -> Login:
+        """Show a login."""
+        ...
+
+    async def revoke(self, login_id: Name) -> Login:
+        """Log a browser out."""
+        ...

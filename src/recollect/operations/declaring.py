@@ -36,9 +36,18 @@ class _Http:
     path: str
     standpoint: Standpoint
     of_collection: bool
+    reply: str | None
+    forgets: bool
 
 
-def operation(http: str, standpoint: Standpoint, *, of_collection: bool = False) -> Callable[[F], F]:
+def operation(
+    http: str,
+    standpoint: Standpoint,
+    *,
+    of_collection: bool = False,
+    reply: str | None = None,
+    forgets: bool = False,
+) -> Callable[[F], F]:
     """Declares a method of a protocol as an operation.
 
     Args:
@@ -46,11 +55,14 @@ def operation(http: str, standpoint: Standpoint, *, of_collection: bool = False)
             ``GET`` and ``DELETE``, and in the body of the others.
         standpoint: Who asks.
         of_collection: Whether it is about the view's collection where one was named: ``collection`` in the query.
+        reply: What JSON calls a value that is no record, such as a count; None: it is a record.
+        forgets: Whether a credential may be taken no longer afterwards: the server forgets those that it knows.
     """
 
     def declare(function: F) -> F:
         method, path = http.split()
-        function.__http__ = _Http(cast("Method", method), path, standpoint, of_collection)  # type: ignore[attr-defined]
+        declared = _Http(cast("Method", method), path, standpoint, of_collection, reply, forgets)
+        function.__http__ = declared  # type: ignore[attr-defined]
         return function
 
     return declare
@@ -122,7 +134,11 @@ class Operation:
 
     def result_of(self, told: Any) -> Any:  # noqa: ANN401 - what it gives
         """What it gave, of the JSON that a server replied."""
-        return adapter_of(self.returns).validate_python(told)
+        return adapter_of(self.returns).validate_python(told if self.http.reply is None else told[self.http.reply])
+
+    def told(self, result: Any) -> Any:  # noqa: ANN401 - what it gives
+        """What it gave, as it is told in JSON: a record, or a value by its name."""
+        return result if self.http.reply is None else {self.http.reply: result}
 
     def require(self, given: Mapping[str, object]) -> None:
         """Checks arguments by what is declared of them.

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, assert_type
 
 from recollect.errors import UsageError
-from recollect.operations.awaited import AsyncJobOperations
+from recollect.operations.awaited import AsyncJobOperations, AsyncLoginOperations
 from recollect.operations.declaring import bind, made
 from recollect.pipeline.audit import Audit
 from recollect.pipeline.collections import Collections
@@ -20,7 +20,6 @@ from recollect.pipeline.files import Files
 from recollect.pipeline.grants import Grants
 from recollect.pipeline.jobs import Jobs
 from recollect.pipeline.keys import Keys
-from recollect.pipeline.logins import Logins
 from recollect.pipeline.maintenance import Maintenance
 from recollect.pipeline.memory import ConversationMemory
 from recollect.pipeline.rag import RAGPipeline
@@ -213,13 +212,8 @@ class AsyncKeys(_AsyncGroup):
     list = threaded(Keys.list)
 
 
-class AsyncLogins(_AsyncGroup):
+class AsyncLogins(_AsyncGroup, AsyncLoginOperations):
     """`Logins`, awaited."""
-
-    get = threaded(Logins.get)
-    revoke = threaded(Logins.revoke)
-    revoke_all = threaded(Logins.revoke_all)
-    list = threaded(Logins.list)
 
 
 class AsyncMaintenance(_AsyncGroup):
@@ -408,7 +402,7 @@ class AsyncView:
     @property
     def logins(self) -> AsyncLogins:
         """Who is logged in to a server with a browser."""
-        return AsyncLogins(self._inner.logins, self._threads)
+        return made(AsyncLogins, self._inner.logins, self._threads)
 
     @property
     def maintenance(self) -> AsyncMaintenance:

@@ -4,74 +4,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from recollect.errors import PermissionDeniedError
 from recollect.model import Scope
 from recollect.model.arguments import checked
+from recollect.model.login import Login
+from recollect.model.page import Page, name_at
+from recollect.operations.declaring import implements
+from recollect.operations.logins import LoginOperations
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from recollect.model.login import Login
     from recollect.store.logins import LoginRepository
 
 
+@implements(LoginOperations)
 @checked
-class Logins(Group):
-    """The browsers that are logged in to a server; see `recollect.View`.
+class Logins(Group, LoginOperations):
+    """The browsers that are logged in to a server; see `recollect.View`."""
 
-    A login is made by the server alone, with a key or with an issuer's word. In a view with a principal, logins are
-    those of the principal's user.
-    """
-
+    @override
     def get(self, login_id: str) -> Login:
-        """One login, by its public id.
-
-        Raises:
-            NotFoundError: There is none.
-        """
         return self._repository.get(self._scope(), login_id, user=self._require_user())
 
+    @override
     def revoke(self, login_id: str) -> Login:
-        """Log a browser out; a server may take up to five seconds.
-
-        Args:
-            login_id: Which; one that has ended already stays as it was.
-
-        Raises:
-            NotFoundError: There is none.
-        """
         login, _ = self._repository.end(self._scope(), login_id, user=self._require_user(), actor=self._at.actor)
         return login
 
+    @override
     def revoke_all(self, *, user: str | None = None) -> int:
-        """Log out every browser of a user, or of everybody.
-
-        Args:
-            user: Whose; None: everybody's.
-
-        Returns:
-            How many there were.
-
-        Raises:
-            PermissionDeniedError: The view's principal is another user.
-        """
         own = self._require_user()
         if own is not None and user not in {None, own}:
             raise PermissionDeniedError("Logins of others are an administrator's to end.")
         return self._repository.end_all(self._scope(), user=own or user, actor=self._at.actor)
 
-    # Last: its name is a type's in what stands before it.
-    def list(self, *, user: str | None = None, before: str | None = None, limit: int = 100) -> list[Login]:
-        """The logins of the view's tenant, newest first, those that have ended in the last month among them.
-
-        Args:
-            user: Only those of this user.
-            before: Only those made before the one of this id: the next page.
-            limit: Logins at most.
-        """
-        own = self._require_user()
+    @override
+    def list(self, *, user: str | None = None, cursor: str | None = None, limit: int = 100) -> Page[Login]:
+        own, before = self._require_user(), name_at(cursor)
         if own is not None and user not in {None, own}:
-            return []
-        return self._repository.page(self._scope(), user=own or user, before=before, limit=limit)
+            return Page(())
+        found = self._repository.page(self._scope(), user=own or user, before=before, limit=limit + 1)
+        return Page.of(found, limit, lambda login: login.login_id)
 
     @property
     def _repository(self) -> LoginRepository:

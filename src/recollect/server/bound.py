@@ -16,6 +16,7 @@ from recollect.pipeline import View
 from recollect.server import dependencies
 from recollect.server.problems import documented, status_of
 from recollect.server.schemas.base import Body
+from recollect.server.service import Service
 
 _CALLERS: Mapping[str, Any] = {
     "reader": dependencies.Reader,
@@ -39,7 +40,7 @@ def bind(router: APIRouter, group: type, of: Callable[[View], Any]) -> None:
             one.http.path.removeprefix(f"/v1{router.prefix}"),
             _handler(one, of),
             methods=[one.http.method],
-            response_model=one.returns,
+            response_model=_reply(one),
             summary=one.summary,
             description=one.description,
             responses=documented(*sorted({status_of(getattr(errors, name)) for name in one.raises} - {400, 403})),
@@ -49,16 +50,22 @@ def bind(router: APIRouter, group: type, of: Callable[[View], Any]) -> None:
 def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., Any]:
     body = None if declared.in_query or not declared.elsewhere else _body(declared)
 
-    def handle(caller: View, **given: Any) -> Any:  # noqa: ANN401 - what the operation takes and gives
+    def handle(caller: View, service: Service, **given: Any) -> Any:  # noqa: ANN401 - what the operation takes and gives
         said = given.pop("body", None)
         if said is not None:
             given |= {name: getattr(said, name) for name in declared.elsewhere}
         if declared.http.of_collection:
             caller = caller.view(collections=given.pop("collection"))
-        return getattr(of(caller), declared.name)(**given)
+        result = getattr(of(caller), declared.name)(**given)
+        if declared.http.forgets:
+            service.authenticator.forget()
+        return declared.told(result)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter("caller", keyword, annotation=_CALLERS[declared.http.standpoint])]
+    parameters = [
+        inspect.Parameter("caller", keyword, annotation=_CALLERS[declared.http.standpoint]),
+        inspect.Parameter("service", keyword, annotation=dependencies.Asking),
+    ]
     for name, one in declared.parameters.items():
         if name in declared.in_path:
             parameters.append(one.replace(kind=keyword))
@@ -81,5 +88,17 @@ def _body(declared: Operation) -> type[Body]:
         name: (one.annotation, ... if one.default is required else one.default)
         for name, one in declared.elsewhere.items()
     }
-    name = f"{declared.group.__name__.removesuffix('Operations')}{declared.name.title()}Body"
-    return create_model(name, __base__=Body, **fields)
+    return create_model(_named(declared, "Body"), __base__=Body, **fields)
+
+
+def _reply(declared: Operation) -> Any:  # noqa: ANN401 - a type
+    name = declared.http.reply
+    if name is None:
+        return declared.returns
+    fields: Any = {name: (declared.returns, ...)}
+    return create_model(_named(declared, "Reply"), **fields)
+
+
+def _named(declared: Operation, what: str) -> str:
+    group = declared.group.__name__.removesuffix("Operations")
+    return f"{group}{declared.name.title().replace('_', '')}{what}"

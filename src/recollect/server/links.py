@@ -43,7 +43,7 @@ TOLD: dict[str, Mapping[str, str]] = {
     "GET /v1/tenants": {"tenant": "$response.body#/tenants/0/name"},
     "POST /v1/keys": {"key_id": "$response.body#/key/key_id"},
     "GET /v1/keys": {"key_id": "$response.body#/keys/0/key_id"},
-    "GET /v1/logins": {"login_id": "$response.body#/logins/0/login_id"},
+    "GET /v1/logins": {"login_id": "$response.body#/items/0/login_id"},
     "POST /v1/vector_stores": {"vector_store_id": "$response.body#/id", "name": "$response.body#/name"},
     "GET /v1/vector_stores": {"vector_store_id": "$response.body#/data/0/id"},
     "GET /v1/vector_stores/{vector_store_id}/files": {

@@ -14,13 +14,13 @@ from recollect.errors import AuthenticationError, NotFoundError, StoreError, Ten
 from recollect.model import Principal, Scope
 from recollect.model.key import AccessScope
 from recollect.model.key_text import KeyText
-from recollect.model.login import Login
+from recollect.model.login import Login, LoginMethod
 from recollect.store.audit import record
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
 
 _SQL = queries("logins")
-_COLUMNS = tuple(Login.__dataclass_fields__)
+_COLUMNS = tuple(name for name in Login.__dataclass_fields__ if name != "method")
 _log = logging.getLogger(__name__)
 
 
@@ -210,7 +210,8 @@ def _login(row: tuple[Any, ...]) -> Login:
     values = dict(zip(_COLUMNS, row[: len(_COLUMNS)], strict=True))
     who = values["principal"]
     principal = who and Principal(**{**who, "roles": tuple(who["roles"]), "groups": tuple(who["groups"])})
-    return Login(**{**values, "scopes": tuple(values["scopes"]), "principal": principal})
+    method: LoginMethod = "oidc" if values["key_id"] is None else "key"
+    return Login(**{**values, "method": method, "scopes": tuple(values["scopes"]), "principal": principal})
 
 
 def _record(connection: Connection, scope: Scope, action: str, login: Login, actor: str) -> None:

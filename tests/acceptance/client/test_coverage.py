@@ -21,7 +21,7 @@ from recollect.client.calls.documents import ContentCalls, DocumentCalls, Ingest
 from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.importing import send_lines
 from recollect.client.calls.models import ModelCalls, SpaceCalls
-from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, LoginCalls, TenantCalls
+from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
 from recollect.client.calls.retrieval import RetrievalCalls
 from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
@@ -124,10 +124,6 @@ ASKS = [
     KeyCalls(AT).rotate("a"),
     KeyCalls(AT).revoke("a"),
     KeyCalls(AT).list(),
-    LoginCalls(AT).get("a"),
-    LoginCalls(AT).revoke("a"),
-    LoginCalls(AT).revoke_all(),
-    LoginCalls(AT).list(),
     TenantCalls(AT).create("a"),
     TenantCalls(AT).get("a"),
     TenantCalls(AT).suspend("a"),

@@ -13,7 +13,6 @@ from recollect.model import Principal
 from recollect.model.access import CollectionAccess, DocumentPermissions
 from recollect.model.audit import AuditChain, AuditRecord
 from recollect.model.key import ApiKey, NewApiKey
-from recollect.model.login import Login
 from recollect.model.page import cursor_at
 from recollect.model.principal import Permissions
 from recollect.model.requests import LoggedRequest, RequestTotals
@@ -178,31 +177,6 @@ class KeyCalls(Calls):
         self._at.require_present()
         call: Call[Json] = Call(method="GET", path="/v1/keys", read=dict)
         return (yield from Pages(call=call, items=listed("keys", _key), cursor=_before(before)).first(limit))
-
-
-class LoginCalls(Calls):
-    """Browsers that are logged in; see `recollect.View.logins`."""
-
-    def get(self, login_id: str) -> Call[Login]:
-        """What is kept of one: nothing of its cookie."""
-        self._at.require_present()
-        return Call(method="GET", path=f"/v1/logins/{segment(login_id)}", read=_login_reply)
-
-    def revoke(self, login_id: str) -> Call[Login]:
-        """Log a browser out."""
-        self._at.require_present()
-        return Call(method="DELETE", path=f"/v1/logins/{segment(login_id)}", read=_login_reply)
-
-    def revoke_all(self, *, user: str | None = None) -> Call[int]:
-        """Log out every browser of a user, or of everybody; returns how many there were."""
-        self._at.require_present()
-        return Call(method="DELETE", path="/v1/logins", query=given(user=user), read=lambda told: int(told["ended"]))
-
-    def list(self, *, user: str | None = None, before: str | None = None, limit: int = 100) -> Steps[list[Login]]:
-        """Newest first, those that have ended in the last month among them."""
-        self._at.require_present()
-        call: Call[Json] = Call(method="GET", path="/v1/logins", query=given(user=user), read=dict)
-        return (yield from Pages(call=call, items=listed("logins", _login), cursor=_before(before)).first(limit))
 
 
 class TenantCalls(Calls):
@@ -392,15 +366,6 @@ def _key_path(key_id: str, more: str = "") -> str:
 def _key(told: Json) -> ApiKey:
     who = told["principal"]
     return read(ApiKey, told, principal=None if who is None else read(Principal, who), scopes=tuple(told["scopes"]))
-
-
-def _login(told: Json) -> Login:
-    who = told["principal"]
-    return read(Login, told, principal=None if who is None else read(Principal, who), scopes=tuple(told["scopes"]))
-
-
-def _login_reply(told: Json) -> Login:
-    return _login(told["login"])
 
 
 def _kept_key(told: Json) -> ApiKey:

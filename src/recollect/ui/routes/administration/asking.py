@@ -133,9 +133,16 @@ def page_of(found: Sequence[T], visit: Visit, place: Callable[[T], int | str]) -
     if len(found) <= PAGE_SIZE:
         return found, None
     entries = found[:PAGE_SIZE]
-    query = dict(visit.request.query_params) | {"cursor": cursor_at(place(entries[-1]))}
+    return entries, address_of(visit, cursor_at(place(entries[-1])))
+
+
+def address_of(visit: Visit, cursor: str | None) -> str | None:
+    """Where the page of the list is that begins at a cursor; None: there is none."""
+    if cursor is None:
+        return None
+    query = dict(visit.request.query_params) | {"cursor": cursor}
     query.pop("told", None)
-    return entries, f"{visit.base}{visit.request.url.path}?{urlencode(query)}"
+    return f"{visit.base}{visit.request.url.path}?{urlencode(query)}"
 
 
 def names(text: str | None) -> tuple[str, ...]:

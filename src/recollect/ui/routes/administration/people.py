@@ -17,6 +17,7 @@ from recollect.ui.routes.administration.asking import (
     PEOPLE,
     Administering,
     Cursor,
+    address_of,
     names,
     page_of,
     position,
@@ -156,9 +157,9 @@ async def logins(
     visit: Administering, user: Annotated[str | None, Query(max_length=500)] = None, cursor: Cursor = None
 ) -> Response:
     """Newest first, those that have ended in the last month among them."""
-    wanted, before = (user or "").strip() or None, position(cursor, str)
-    found = await visit.run(lambda: visit.administration.logins.list(user=wanted, before=before, limit=PAGE_SIZE + 1))
-    page, following = page_of(found, visit, lambda login: login.login_id)
+    wanted, begin = (user or "").strip() or None, cursor or None
+    page = await visit.run(lambda: visit.administration.logins.list(user=wanted, cursor=begin, limit=PAGE_SIZE))
+    following = address_of(visit, page.next_cursor)
     return shown(visit, LOGINS, "logins.html", logins=page, following=following, user=wanted or "")
 
 
