@@ -33,22 +33,22 @@ from recollect.pipeline.view import Groups
 
 #: Methods that store nothing, or nothing in this store (no language model, no kept originals, no answers).
 READS = """
-documents: diff diff_evidence duplicates filter_hints get history list list_duplicates reread resolve
-contents: chunks grep list original outline read
+documents: diff diff_evidence duplicates each filter_hints get history list list_duplicates reread resolve
+contents: chunks download each_chunk grep list original outline read
 files: batch documents files_of get list read unstored_counts
-collections: export_lines get list notes shared
+collections: each export_lines get list notes shared
 sources: get list watch
 spaces: reembedded status
-sessions: default_config get list
-memory: assembler get latest list overview retriever turns
+sessions: default_config documents get list
+memory: assemble assembler each_turn get latest list overview retriever turns
 facts: get history list search
 feedback: judge weights
 grants: explain of_collection of_documents
 keys: authenticate create_widget get list users
 logins: get list revoke revoke_all
-tenants: export get isolation list
+tenants: export get isolation list shared
 audit: accesses export list request_totals requests verify verify_accesses
-jobs: contextualise events get list wait
+jobs: contextualise each events get list wait
 maintenance: check estimate_contexts scrub status verify write_contexts
 view: ask ask_events ask_stream augment_context context default_options ingest_url recall retrieve search view why_not
 """
@@ -58,6 +58,9 @@ WRITES: dict[str, Write] = {
     "view.ingest": lambda rag, at: rag.ingest(Document(content="Dogs may come on Fridays.", source="dogs.md")),
     "view.ingest a new version": lambda rag, at: rag.ingest(Document(content="Now 31 days.", source="leave.md")),
     "view.ingest a folder": lambda rag, at: rag.ingest(Path("more")),
+    "view.ingest_files": lambda rag, at: rag.ingest_files("more"),
+    "view.chat": lambda rag, at: rag.chat("How many days?", session="talk"),
+    "view.chat_events": lambda rag, at: list(rag.chat_events("How many days?", session="talk")),
     "view.remember": lambda rag, at: rag.view(session="chat", user="ada").remember(["My desk is 9.", "Noted."]),
     "documents.update": lambda rag, at: rag.documents.update("leave.md", title="Holidays", tags=["new"]),
     "documents.set_ttl": lambda rag, at: rag.documents.set_ttl("leave.md", "3d"),
@@ -109,6 +112,8 @@ WRITES: dict[str, Write] = {
     "tenants.resume": lambda rag, at: rag.tenants.resume("asleep"),
     "tenants.set_quota": lambda rag, at: rag.tenants.set_quota("acme", TenantQuota(max_documents=5)),
     "tenants.set_pii": lambda rag, at: rag.tenants.set_pii("acme", None),
+    "tenants.share": lambda rag, at: rag.tenants.share("default", "default", "acme"),
+    "tenants.unshare": lambda rag, at: rag.tenants.unshare("default", "west", "acme"),
     "tenants.erase": lambda rag, at: rag.tenants.erase("acme"),
     "jobs.ingest": lambda rag, at: rag.jobs.ingest([Path("more")]),
     "jobs.upload": lambda rag, at: rag.jobs.upload(

@@ -62,7 +62,7 @@ class Record:
         """What pydantic makes of the dataclass, without the fields that are not public."""
         schema = handler(source)
         found: Any = handler.resolve_ref_schema(schema)
-        shown, described = _shown(cls), entries(cls, "Attributes")
+        shown, told = _shown(cls), described(cls)
         found.setdefault("metadata", {})["pydantic_js_updates"] = {"description": summary_of(cls)}
         for field in found["schema"]["fields"]:
             name = field["name"]
@@ -71,8 +71,8 @@ class Record:
                 continue
             if not shown[name].always:
                 field["serialization_exclude_if"] = _is_none
-            if name in described:
-                field.setdefault("metadata", {})["pydantic_js_updates"] = {"description": described[name]}
+            if name in told:
+                field.setdefault("metadata", {})["pydantic_js_updates"] = {"description": told[name]}
         return schema
 
 
@@ -93,6 +93,11 @@ def entries(of: object, section: str) -> Mapping[str, str]:
     part = "" if begin < 0 else text[begin + len(section) + 2 :].split("\n\n")[0]
     told = {name: " ".join(said.split()).replace("``", "`") for name, said in _ENTRY.findall(part)}
     return {name: _NONE.sub("null", said) for name, said in told.items()}
+
+
+def described(kind: type) -> Mapping[str, str]:
+    """What is said of each field of a record, where it is inherited too."""
+    return {name: text for base in reversed(kind.__mro__) for name, text in entries(base, "Attributes").items()}
 
 
 def summary_of(of: object) -> str:

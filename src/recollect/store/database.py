@@ -394,7 +394,7 @@ class Database:
 
     def _behind_pooler(self) -> bool:
         if self._pooled is None:
-            with self._connection() as connection:
+            with translated_errors(), self._connection() as connection:
                 self._pooled = is_pooled(connection)
         return self._pooled
 
