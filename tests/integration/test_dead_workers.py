@@ -14,8 +14,7 @@ from recollect import RAGPipeline
 from recollect.jobs.tasks import Task, register
 from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.model.job import Job, NewJob
-from recollect.pipeline.job_waiting import runner_of
-from recollect.pipeline.jobs import enqueue
+from recollect.pipeline.jobs import enqueue, runner_of
 from recollect.store.job_queue import Heartbeats, JobQueue
 from recollect.store.worker_processes import has_ended, machine
 

@@ -17,7 +17,7 @@ from recollect.model.original import Original
 from recollect.model.tenant import TenantQuota
 from recollect.model.uploaded_file import FileUse
 from recollect.pipeline import uploading
-from recollect.pipeline.job_waiting import runner_of
+from recollect.pipeline.jobs import runner_of
 from recollect.store.job_queue import JobQueue
 
 TEXT = b"Bicycles are parked in the yard behind the kitchen."

@@ -21,8 +21,7 @@ from recollect.jobs.retrying import RetryPolicy, lacks_room
 from recollect.jobs.tasks import Task, register
 from recollect.model import Scope
 from recollect.model.job import Job, NewJob
-from recollect.pipeline.job_waiting import runner_of
-from recollect.pipeline.jobs import enqueue
+from recollect.pipeline.jobs import enqueue, runner_of
 
 _ROOM = 2 * 1024 * 1024
 

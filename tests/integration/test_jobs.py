@@ -19,8 +19,7 @@ from recollect.jobs.tasks import Task, register
 from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.model import Scope
 from recollect.model.job import Job, NewJob
-from recollect.pipeline.job_waiting import runner_of
-from recollect.pipeline.jobs import enqueue, enqueue_all
+from recollect.pipeline.jobs import enqueue, enqueue_all, runner_of
 from recollect.store.job_queue import Heartbeats, JobQueue, queue_transaction
 from recollect.store.jobs import JobRepository
 from recollect.store.sql import queries

@@ -17,8 +17,7 @@ from recollect.jobs.together import Together
 from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.model import Scope
 from recollect.model.job import Job, JobRun, NewJob
-from recollect.pipeline.job_waiting import runner_of
-from recollect.pipeline.jobs import enqueue_all
+from recollect.pipeline.jobs import enqueue_all, runner_of
 from recollect.store.job_queue import Heartbeats, JobQueue, queue_transaction
 from web_site import Page, web_site
 

@@ -13,7 +13,7 @@ from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.jobs.worker import PeriodicTask, Worker, WorkerOptions
 from recollect.model import Scope
-from recollect.pipeline.job_waiting import runner_of
+from recollect.pipeline.jobs import runner_of
 from recollect.pipeline.working import periodic_tasks
 from recollect.store.job_queue import Heartbeats
 

@@ -210,10 +210,10 @@ def test_what_was_kept_before_is_read_anew_without_it(guarded, dsn: str):
 
 
 def test_without_the_extra_it_is_said_what_to_install(guarded, monkeypatch: pytest.MonkeyPatch):
-    from recollect.pipeline import door
+    from recollect.pipeline import preparing
     from recollect.privacy import _identifiers
 
-    door._detector.cache_clear()
+    preparing._detector.cache_clear()
     _identifiers._made.cache_clear()
     monkeypatch.setattr(_identifiers, "_PACKAGE", "no_such_package_at_all")
     with pytest.raises(UsageError, match=r"\.\[pii\]"):

@@ -13,7 +13,7 @@ import pytest
 
 from recollect import RAGPipeline
 from recollect.jobs.worker import PeriodicTask, Worker, WorkerOptions
-from recollect.pipeline.job_waiting import runner_of
+from recollect.pipeline.jobs import runner_of
 from recollect.store.database import Database
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recollect.model.job import Job
     from recollect.model.space import Space
     from recollect.pipeline import View
-    from recollect.pipeline.reembedding import ReembedReport
+    from recollect.pipeline.spaces import ReembedReport
 
 
 # What a comparison by sampled questions calls the share that both models find.

@@ -14,8 +14,8 @@ from recollect.model import Answer, RetrievalOptions, TokenUsage
 from recollect.model.memory import Turn
 from recollect.model.time import read_time
 from recollect.pipeline.answering import answer_stream
-from recollect.pipeline.door import make_door
 from recollect.pipeline.memory import ConversationMemory, remember
+from recollect.pipeline.preparing import make_door
 from recollect.pipeline.remembered_answers import facts_of
 from recollect.retrieval.validation import require_question
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import UsageError
 from recollect.llm.base import BYTES_PER_TOKEN
 from recollect.model.contexts import ContextEstimate, ContextReport
-from recollect.pipeline.door import make_door
+from recollect.pipeline.preparing import make_door
 
 if TYPE_CHECKING:
     from recollect.ingest.contextualise import Contextualiser

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from recollect.config import DEFAULT_COLLECTION
-from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
-from recollect.model import RetrievalOptions
+from recollect.errors import NotFoundError, PermissionDeniedError, UsageError, VersionChangedError
+from recollect.model import Document, IngestResult, RetrievalOptions
 from recollect.model.arguments import checked
 from recollect.model.document_record import DOCUMENT_STATUSES
-from recollect.model.history import ErasureProbe, VersionDiff
+from recollect.model.filter import Condition, conditions_in, parse_filter
+from recollect.model.history import ErasureProbe, EvidenceDiff, MovedEvidence, VersionDiff
 from recollect.model.keywords import refined
 from recollect.model.shown import show
-from recollect.model.time import read_lifetime
+from recollect.model.time import Moment, read_lifetime, read_time
+from recollect.pipeline.preparing import make_door, make_preparer
+from recollect.pipeline.rereading import place_of, time_left
+from recollect.pipeline.search import search
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from recollect.model import IngestResult, Scope
+    from recollect.model import RetrievedContext, Scope
     from recollect.model.document_record import DocumentRecord, DocumentStatus
     from recollect.model.duplicates import Duplicates, SameDocument
-    from recollect.model.history import DocumentHistory, ErasureReceipt, EvidenceDiff
+    from recollect.model.history import DocumentHistory, ErasureReceipt
     from recollect.model.keywords import SearchKeywords
-    from recollect.model.time import Duration, Moment
+    from recollect.model.original import Original
+    from recollect.model.time import Duration
+    from recollect.pipeline.standpoint import Standpoint
+    from recollect.store.contents import Places
 
 
 @checked
@@ -99,8 +108,6 @@ class Documents(Group):
 
         Meant for a search that found nothing: every document is read where filters name anything.
         """
-        from recollect.pipeline.filter_hints import hints, named_values
-
         named = named_values(options)
         if not named:
             return []
@@ -188,8 +195,6 @@ class Documents(Group):
             UsageError: The question, an option or a time is not valid.
             NotFoundError: There is no such collection.
         """
-        from recollect.pipeline.evidence import diff_evidence
-
         given = refined(RetrievalOptions, options, keywords)
         return diff_evidence(self._at, question, from_time=from_time, to_time=to_time, options=given)
 
@@ -288,8 +293,6 @@ class Documents(Group):
             PermissionDeniedError: It is not the principal's to change.
             UsageError: Something of it cannot be stored.
         """
-        from recollect.pipeline.describing import update
-
         said = {"title": title, "metadata": metadata, "tags": None if tags is None else tuple(tags)}
         given = {name: value for name, value in {**said, "department": department}.items() if value is not None}
         return update(self._at, document, given, if_version=if_version)
@@ -436,7 +439,7 @@ class Documents(Group):
         page: dict[str, Any] = {"source": source, "newest_first": newest_first, "after": after, "limit": limit}
         wanted: dict[str, Any] = {"department": department, "tags": tags, **page}
         if self._at.session is not None:
-            from recollect.pipeline.session_place import label, session_place
+            from recollect.pipeline.search import label, session_place
 
             with session_place(self._at, scope) as (own, place):
                 stored = store.documents.list_page(own, place, **wanted)
@@ -480,3 +483,210 @@ def _unified(before: str, after: str, versions: tuple[int, int], context_lines: 
     first, last = (f"version {number}" for number in versions)
     lines = (before.splitlines(), after.splitlines())
     return list(difflib.unified_diff(*lines, first, last, n=max(0, context_lines), lineterm=""))
+
+
+# Saying something else of documents whose text stays.
+
+
+def update(at: Standpoint, document: int | str, said: Mapping[str, Any], *, if_version: int | None) -> IngestResult:
+    """Give a document a title, metadata, tags or a department; see `Documents.update`."""
+    from recollect.ingest.documents import BatchWriter
+    from recollect.ingest.prepare import require_storable
+    from recollect.store.contents import Places
+
+    present = at.present()
+    document_id = at.resolve(present, document)
+    at.store.documents.require_changeable(present, [document_id])
+    with place_of(at, present, document_id) as (scope, place, record):
+        if if_version is not None and record.version != if_version:
+            raise VersionChangedError(
+                f"The document {document_id} is at version {record.version} by now, not {if_version}: read it again."
+            )
+        if all(getattr(record, name) == value for name, value in said.items()):
+            return IngestResult(document_id, record.version, "unchanged", record.chunk_count)
+        anew = replace(_stored(at, scope, Places(collection_ids=(place.collection_id,)), document_id), **said)
+        require_storable(anew)
+        preparer = make_preparer(at.assembly, scope, place, door=make_door(at.assembly, scope))
+        batch_writer = BatchWriter(preparer, at.store.collections, at.store.writer, scope=scope, collection=place)
+        cut = preparer.cut(anew, preparer.fingerprint({}))
+        # What was read here is what is replaced: not what another has stored meanwhile.
+        written = batch_writer.rewrite(document_id, cut, force=True, if_version=record.version, read_alike=True)
+        batch_writer.finish()
+    shared = {name: said[name] for name in ("tags", "department") if name in said}
+    for attached in at.store.attachments.current(present, document_id) if shared else ():
+        update(at, attached, shared, if_version=None)
+    return written
+
+
+def _stored(at: Standpoint, scope: Scope, places: Places, document_id: int) -> Document:
+    """A stored document as it would be ingested."""
+    record = at.store.documents.get(scope, document_id)
+    version = at.store.history.versions(scope, document_id).versions[-1]
+    headings, pages = at.store.contents.structure(scope, places, document_id)
+    return Document(
+        content=record.content or "",
+        source=record.source,
+        id=record.id,
+        title=record.title,
+        metadata=record.metadata,
+        tags=record.tags,
+        department=record.department,
+        mime_type=record.mime_type,
+        language=record.language,
+        headings=headings,
+        pages=pages,
+        event_time=version.event_time,
+        event_end=version.event_end,
+        ttl=time_left(version),
+        original=_original(at, scope, places, document_id),
+    )
+
+
+def _original(at: Standpoint, scope: Scope, places: Places, document_id: int) -> Original | None:
+    try:
+        return at.store.contents.original(scope, places, document_id)
+    except NotFoundError:
+        return None
+
+
+# How the evidence for a question changed between two moments.
+
+
+# Two passages of one document that have less in common than this are two passages, not one that changed.
+_SAME_PASSAGE = 0.4
+
+
+# Comparing takes time with the product of the lengths; the beginning tells as much.
+_COMPARED_CHARACTERS = 2_000
+
+
+def diff_evidence(
+    at: Standpoint,
+    question: str,
+    *,
+    from_time: Moment,
+    to_time: Moment | None,
+    options: RetrievalOptions | None,
+) -> EvidenceDiff:
+    """See `recollect.pipeline.documents.Documents.diff_evidence`."""
+    scope = at.present()
+    now = datetime.now(UTC)
+    start = read_time(from_time, now=now, name="from_time")
+    end = now if to_time is None else read_time(to_time, now=now, name="to_time")
+    if start == end:
+        raise UsageError("The two moments are the same: nothing can have changed between them.")
+    given = at.answering(options)
+    # Copies stand in for one another from one moment to the next: what is compared is what is there.
+    collapse = given.collapse_duplicates or False
+    given = replace(given, collapse_duplicates=collapse, outline=True, relevance_floor=True)
+    before, after = (search(replace(at, as_of=moment), question, given).results for moment in (start, end))
+    pairs = match_passages(before, after)
+    history = at.store.history
+    kept_before = {old.chunk_id for old, _ in pairs}
+    kept_after = {new.chunk_id for _, new in pairs}
+    went = [one for one in before if one.chunk_id not in kept_before]
+    came = [one for one in after if one.chunk_id not in kept_after]
+    known_then = history.known_at(scope, _versions(came), start)
+    known_now = history.known_at(scope, _versions(went), end)
+    return EvidenceDiff(
+        question=question,
+        collection=", ".join(at.names),
+        from_time=start,
+        to_time=end,
+        came=tuple(MovedEvidence(passage=one, outranked=one.version_id in known_then) for one in came),
+        went=tuple(MovedEvidence(passage=one, outranked=one.version_id in known_now) for one in went),
+        stayed=tuple(new for old, new in pairs if old.content == new.content),
+        changed=tuple((old, new) for old, new in pairs if old.content != new.content),
+    )
+
+
+def match_passages(
+    before: Sequence[RetrievedContext], after: Sequence[RetrievedContext]
+) -> list[tuple[RetrievedContext, RetrievedContext]]:
+    """The passages that are each other's at two moments, in the order of ``after``; no passage is used twice.
+
+    Passages of one document belong together that read the same; of the others, those that have most in common.
+
+    Args:
+        before: Found at the one moment.
+        after: Found at the other.
+    """
+    free_before, free_after = list(before), list(after)
+    pairs: list[tuple[RetrievedContext, RetrievedContext]] = []
+    alike = [
+        (_alikeness(old, new), -j, -i)
+        for i, old in enumerate(before)
+        for j, new in enumerate(after)
+        if old.document_id == new.document_id
+    ]
+    used_before: set[int] = set()
+    used_after: set[int] = set()
+    for likeness, j, i in sorted(alike, reverse=True):
+        if likeness < _SAME_PASSAGE or -i in used_before or -j in used_after:
+            continue
+        used_before.add(-i)
+        used_after.add(-j)
+        pairs.append((free_before[-i], free_after[-j]))
+    return sorted(pairs, key=lambda pair: pair[1].rank)
+
+
+def _alikeness(old: RetrievedContext, new: RetrievedContext) -> float:
+    """From 0 (nothing in common) to 2 (one and the same chunk)."""
+    if old.content == new.content:
+        return 2.0 if old.chunk_id == new.chunk_id else 1.5
+    texts = (old.content[:_COMPARED_CHARACTERS].split(), new.content[:_COMPARED_CHARACTERS].split())
+    return difflib.SequenceMatcher(None, *texts, autojunk=False).ratio()
+
+
+def _versions(passages: Iterable[RetrievedContext]) -> list[int]:
+    return [one.version_id for one in passages if one.version_id is not None]
+
+
+# What a filter names that no document has: said where nothing is found, so that a slip of the pen is seen.
+
+
+_SHOWN = 8
+
+
+_NAMES = {"department": "department", "tags": "tag", "metadata": "metadata field"}
+
+
+def named_values(options: RetrievalOptions) -> list[tuple[str, str]]:
+    """The departments, tags and keys of metadata that the filters of a search ask for, each once."""
+    named = [("department", name) for name in options.department]
+    named += [("tags", name) for name in options.tags]
+    named += [("metadata", key) for key in options.metadata_filters]
+    if options.filters:
+        for condition in conditions_in(parse_filter(options.filters)):
+            named += _of_condition(condition)
+    return list(dict.fromkeys(named))
+
+
+def _of_condition(condition: Condition) -> Iterator[tuple[str, str]]:
+    if condition.field == "metadata" and condition.operator not in {"exists", "ne", "nin"}:
+        yield "metadata", condition.path[0]
+    elif condition.field in {"department", "tags"} and condition.operator in {"eq", "in", "contains"}:
+        values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+        yield from ((condition.field, value) for value in values if isinstance(value, str))
+
+
+def hints(named: Sequence[tuple[str, str]], there: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each name that no document has, with those that there are, the nearest first.
+
+    Args:
+        named: As of `named_values`.
+        there: The names that documents have, by kind.
+    """
+    return [_line(kind, name, there[kind]) for kind, name in named if name not in there[kind]]
+
+
+def _line(kind: str, name: str, there: Sequence[str]) -> str:
+    what = _NAMES[kind]
+    if not there:
+        return f"No document has the {what} {name!r}, or any other."
+    folded = {one.casefold(): one for one in reversed(there)}
+    near = [folded[one] for one in get_close_matches(name.casefold(), folded, n=3)]
+    if near:
+        return f"No document has the {what} {name!r}. Did you mean {' or '.join(map(repr, near))}?"
+    more = f" and {len(there) - _SHOWN:,} more" if len(there) > _SHOWN else ""
+    return f"No document has the {what} {name!r}. There are: {', '.join(there[:_SHOWN])}{more}."

@@ -15,9 +15,8 @@ from recollect.errors import UsageError
 from recollect.model import Document
 from recollect.model.arguments import require_no_path
 from recollect.model.principal import read_permissions
-from recollect.pipeline.door import make_door
-from recollect.pipeline.preparing import ensure_collection, make_preparer
-from recollect.pipeline.session_place import session_place
+from recollect.pipeline.preparing import ensure_collection, make_door, make_preparer
+from recollect.pipeline.search import session_place
 
 if TYPE_CHECKING:
     from recollect.ingest.documents import BatchWriter

@@ -75,7 +75,7 @@ def reembed(view: View, arguments: Mapping[str, Any], progress: Progress) -> Map
     arguments = dict(arguments)
     view = view.view(actor=arguments.pop("actor"))
     if "back_to" in arguments:
-        from recollect.pipeline.reembedding import Reembedding
+        from recollect.pipeline.spaces import Reembedding
 
         change = Reembedding(at=view.standpoint, rest=arguments["rest"], on_progress=tell, on_stage=begin)
         report = change.back(arguments["back_to"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFoundError
 from recollect.model.arguments import did_you_mean
-from recollect.pipeline.door import shows_pictures
+from recollect.pipeline.preparing import shows_pictures
 from recollect.pipeline.standpoint import EVERY_COLLECTION
 
 if TYPE_CHECKING:

@@ -86,7 +86,7 @@ class ConversationMemory(Group):
         """
         from recollect.memory.validation import checked_name
         from recollect.model.memory import Turn
-        from recollect.pipeline.door import make_door
+        from recollect.pipeline.preparing import make_door
 
         scope = self._at.present()
         record = self.get(session)
@@ -245,7 +245,7 @@ def remember(at: Standpoint, turns: Sequence[Turn], *, metadata: Mapping[str, An
         UsageError: The view has no session, or is of the past; the others are `recollect.View.remember`'s.
     """
     from recollect.memory.validation import checked_turns
-    from recollect.pipeline.door import make_door
+    from recollect.pipeline.preparing import make_door
 
     if at.session is None:
         raise UsageError("Say which conversation this is of: view(session=...).")

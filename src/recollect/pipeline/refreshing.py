@@ -285,7 +285,7 @@ def _refresh_site(
 
 def read_no_more(at: Standpoint, record: SourceRecord) -> None:
     """End the jobs that read a source; those that refresh it are waited for, since what they store is to go as well."""
-    from recollect.pipeline.job_waiting import followed
+    from recollect.pipeline.jobs import followed
 
     jobs, scope = at.store.jobs, at.present()
     statuses: tuple[JobStatus, ...] = ("pending", "running")

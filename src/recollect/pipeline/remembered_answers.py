@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFoundError
-from recollect.pipeline.session_place import label
+from recollect.pipeline.search import label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 from recollect.errors import UsageError
 from recollect.model.pictures import DESCRIBED, DESCRIBED_BY
-from recollect.pipeline.door import make_door, shows_pictures
-from recollect.pipeline.preparing import make_preparer
+from recollect.pipeline.preparing import make_door, make_preparer, shows_pictures
 from recollect.pipeline.refreshing import DIRECTORY, WEB
-from recollect.pipeline.session_place import session_place
+from recollect.pipeline.search import session_place
 
 if TYPE_CHECKING:
     from recollect.model import Document, IngestResult, Scope

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from recollect.model.arguments import checked
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.pipeline.preparing import collection_settings
-from recollect.pipeline.session_place import checked_id, living
+from recollect.pipeline.search import checked_id, living
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from recollect.interruption import carried_through
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
 from recollect.model.uploaded_file import file_of_source
-from recollect.pipeline.door import shows_pictures
 from recollect.pipeline.ingesting import destination, store_in_stages, told
-from recollect.pipeline.preparing import ChunkSizes
+from recollect.pipeline.preparing import ChunkSizes, shows_pictures
 from recollect.store.files import missing_file
 
 if TYPE_CHECKING:

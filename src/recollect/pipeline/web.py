@@ -19,9 +19,8 @@ from recollect.ingest.site import PageOptions, SiteIngest, can_be_asked_again, d
 from recollect.ingest.source import MAX_REMOVED_SHARE
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
-from recollect.pipeline.door import errors_shown, make_door, shown_error, shows_pictures
 from recollect.pipeline.ingesting import Destination, destination, store_in_stages, told
-from recollect.pipeline.preparing import ChunkSizes
+from recollect.pipeline.preparing import ChunkSizes, errors_shown, make_door, shown_error, shows_pictures
 
 if TYPE_CHECKING:
     from recollect.ingest.door import Door

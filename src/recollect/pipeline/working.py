@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from recollect.errors import RecollectError, TenantSuspendedError
 from recollect.jobs.worker import PeriodicTask, Worker, WorkerOptions
-from recollect.pipeline.job_waiting import heartbeats_of, runner_of
+from recollect.pipeline.jobs import heartbeats_of, runner_of
 from recollect.store.upkeep import every_tenant
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.remembered_answers import SOURCES
-from recollect.pipeline.session_place import label
+from recollect.pipeline.search import label
 from recollect.replies.memory import turn_json
 from recollect.replies.sessions import session_json
 from recollect.server.admission import hand_over
