@@ -35,7 +35,8 @@ def reference() -> str:
 
 def _section(name: str, command) -> str:
     arguments = [param for param in command.params if param.param_type_name == "argument"]
-    options = [param for param in command.params if param.param_type_name == "option" and _panel(param) != EVERYWHERE]
+    shown = [param for param in command.params if not getattr(param, "hidden", False)]
+    options = [param for param in shown if param.param_type_name == "option" and _panel(param) != EVERYWHERE]
     usage = " ".join(
         ["recollect", name, *("[OPTIONS]" for _ in options[:1]), *(_metavar(param) for param in arguments)]
     )
