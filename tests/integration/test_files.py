@@ -168,4 +168,4 @@ def test_all_files_are_attached_or_none(rag):
     file = sent(rag)
     with pytest.raises(NotFoundError):
         rag.files.attach([FileUse(file_id=file), FileUse(file_id=file + 1_000)])
-    assert (rag.jobs.list(), rag.files.documents(file)) == ([], {})
+    assert (list(rag.jobs.list()), rag.files.documents(file)) == ([], {})

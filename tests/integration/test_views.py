@@ -185,7 +185,7 @@ def test_no_method_takes_again_what_a_view_holds():
     groups = [View, *Group.__subclasses__()]
     assert len(groups) == 18
     subjects = {
-        "Tenants": {"tenant"},
+        "Tenants": {"tenant", "collection"},
         "Sessions": {"session_id"},
         "Keys": {"principal", "collection"},
         "Logins": {"user"},

@@ -38,7 +38,7 @@ RULES = [
     ("POST|PATCH|PUT|DELETE", r"/v1/collections(/\{[^}]+\})?", "admin"),
     (
         "POST",
-        r"/v1/(search(/hints)?|ask|context(/assembly)?|diff|why-not|recall|facts/search|embeddings|vector_stores/\{[^}]+\}/search)",
+        r"/v1/(search(/hints)?|ask|context(/assembly)?|contents|grep|diff|why-not|recall|facts/search|embeddings|vector_stores/\{[^}]+\}/search)",
         "read",
     ),
     ("POST", r"/v1/chat", "read write"),
