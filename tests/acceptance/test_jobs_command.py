@@ -45,6 +45,9 @@ def test_a_background_ingest_is_asked_for_shown_and_run_by_a_worker(recollect: R
         assert [one["job_id"] for one in recollect("jobs", "list", *more, "--json").json["items"]] == [1]
     assert f"--cursor {first['next_cursor']}" in recollect("jobs", "list", "--limit", "1").err
     assert "leave it out" in recollect("jobs", "list", "--cursor", "no", status=2).err
+    for before in ("soon", "9" * 5_000, "²"):
+        assert "whole number" in recollect("jobs", "list", "--before", before, status=2).err
+    assert len(recollect("jobs", "list", "--kind", "k" * 10_000, status=2).err) < 500
     assert recollect("jobs", "cancel", "2", "--json").json["status"] == "cancelled"
     assert recollect("worker", "--until-empty", "--json").json == {"finished": 1}
     shown = recollect("jobs", "show", "1", "--json").json

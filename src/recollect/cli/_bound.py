@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import or_
@@ -14,6 +15,8 @@ import typer
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
+from recollect.errors import UsageError
+from recollect.model.arguments import whole_number
 from recollect.model.page import Page, cursor_at
 from recollect.operations.declaring import Operation, operations_of
 
@@ -54,7 +57,7 @@ def _command(declared: Operation, of: Callable[[View], Any], show: Show, called:
     def run(ctx: CommandContext, actor: ActorOptions, **given: Any) -> int:  # noqa: ANN401 - options of any type
         before = given.pop("before", None)
         if before is not None:
-            given["cursor"] = cursor_at(int(before) if before.isdecimal() else argument_text(before))
+            given["cursor"] = cursor_at(_position(declared, before))
         said = {name: argument_text(one) if isinstance(one, str) else one for name, one in given.items()}
         with ctx.view(principal=actor.actor()) as view:
             found = getattr(of(view), declared.name)(**said)
@@ -77,6 +80,17 @@ def _command(declared: Operation, of: Callable[[View], Any], show: Show, called:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__doc__ = f"{declared.summary}.\n\n{declared.description}".strip()
     return run
+
+
+def _position(declared: Operation, before: str) -> int | str:
+    """Where a page begins behind what stands last on the page before: a number or a name, as one is shown by it."""
+    (key,) = operations_of(declared.group)["get"].parameters.values()
+    if _plain(key.annotation) is not int:
+        return argument_text(before)
+    number = whole_number(before)
+    if number is None:
+        raise UsageError(f"--before must be a whole number, not {reprlib.repr(before)}.")
+    return number
 
 
 def _parameter(declared: Operation, one: inspect.Parameter) -> inspect.Parameter:
