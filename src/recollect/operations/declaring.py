@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, wraps
@@ -51,8 +52,7 @@ def operation(
     """Declares a method of a protocol as an operation.
 
     Args:
-        http: The verb and the path, whose parts in braces are arguments; what else there is comes in the query of a
-            ``GET`` and ``DELETE``, and in the body of the others.
+        http: The verb and the path, whose parts in braces are arguments; what else there is comes in the query.
         standpoint: Who asks.
         of_collection: Whether it is about the view's collection where one was named: ``collection`` in the query.
         reply: What JSON calls a value that is no record, such as a count; None: it is a record.
@@ -92,16 +92,6 @@ class Operation:
     def in_path(self) -> tuple[str, ...]:
         """The arguments that the path holds."""
         return tuple(re.findall(r"{(\w+)}", self.http.path))
-
-    @cached_property
-    def elsewhere(self) -> Mapping[str, inspect.Parameter]:
-        """The arguments that the query or the body holds."""
-        return {name: one for name, one in self.parameters.items() if name not in self.in_path}
-
-    @property
-    def in_query(self) -> bool:
-        """Whether the query holds them."""
-        return self.http.method in {"GET", "DELETE"}
 
     @property
     def paged(self) -> bool:
@@ -162,7 +152,7 @@ class Operation:
 def _refusal(name: str, error: Mapping[str, Any]) -> UsageError:
     said = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
     bounds = error["type"] in {"greater_than_equal", "less_than_equal", "string_too_long", "string_too_short"}
-    return (OutOfBoundsError if bounds else UsageError)(f"{name}: {said}, not {error['input']!r}.")
+    return (OutOfBoundsError if bounds else UsageError)(f"{name}: {said}, not {reprlib.repr(error['input'])}.")
 
 
 @cache

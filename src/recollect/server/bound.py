@@ -15,7 +15,6 @@ from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.server import dependencies
 from recollect.server.problems import documented, status_of
-from recollect.server.schemas.base import Body
 from recollect.server.service import Service
 
 _CALLERS: Mapping[str, Any] = {
@@ -48,12 +47,7 @@ def bind(router: APIRouter, group: type, of: Callable[[View], Any]) -> None:
 
 
 def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., Any]:
-    body = None if declared.in_query or not declared.elsewhere else _body(declared)
-
     def handle(caller: View, service: Service, **given: Any) -> Any:  # noqa: ANN401 - what the operation takes and gives
-        said = given.pop("body", None)
-        if said is not None:
-            given |= {name: getattr(said, name) for name in declared.elsewhere}
         if declared.http.of_collection:
             caller = caller.view(collections=given.pop("collection"))
         result = getattr(of(caller), declared.name)(**given)
@@ -69,12 +63,10 @@ def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., An
     for name, one in declared.parameters.items():
         if name in declared.in_path:
             parameters.append(one.replace(kind=keyword))
-        elif declared.in_query:
+        else:
             said = declared.described.get(name, "").replace("null:", "left out:")
             asked: Any = Annotated[one.annotation, Query(description=said)]
             parameters.append(one.replace(kind=keyword, annotation=asked))
-    if body is not None:
-        parameters.append(inspect.Parameter("body", keyword, annotation=body))
     if declared.http.of_collection:
         parameters.append(inspect.Parameter("collection", keyword, annotation=_OF_COLLECTION, default=None))
     handle.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -82,23 +74,10 @@ def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., An
     return handle
 
 
-def _body(declared: Operation) -> type[Body]:
-    required = inspect.Parameter.empty
-    fields: Any = {
-        name: (one.annotation, ... if one.default is required else one.default)
-        for name, one in declared.elsewhere.items()
-    }
-    return create_model(_named(declared, "Body"), __base__=Body, **fields)
-
-
 def _reply(declared: Operation) -> Any:  # noqa: ANN401 - a type
     name = declared.http.reply
     if name is None:
         return declared.returns
     fields: Any = {name: (declared.returns, ...)}
-    return create_model(_named(declared, "Reply"), **fields)
-
-
-def _named(declared: Operation, what: str) -> str:
-    group = declared.group.__name__.removesuffix("Operations")
-    return f"{group}{declared.name.title().replace('_', '')}{what}"
+    group, called = declared.group.__name__.removesuffix("Operations"), declared.name.title().replace("_", "")
+    return create_model(f"{group}{called}Reply", **fields)

@@ -25,7 +25,6 @@ def asked(declared: Operation) -> Callable[..., Call[Any]]:
         said = to_jsonable_python({name: value for name, value in given.items() if value is not None})
         if declared.http.of_collection:
             said["collection"] = at.named
-        where = {"query": said} if declared.in_query else {"body": said or None}
-        return Call(method=declared.http.method, path=path, read=declared.result_of, **where)
+        return Call(method=declared.http.method, path=path, read=declared.result_of, query=said)
 
     return make
