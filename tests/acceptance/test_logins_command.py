@@ -12,6 +12,8 @@ from recollect.store.logins import LoginRepository
 
 def test_logins_are_listed_and_ended(recollect, dsn):
     assert "Nobody is logged in" in recollect("logins", "list").out
+    # An id may consist of digits alone, and is a name all the same.
+    assert "Nobody is logged in" in recollect("logins", "list", "--before", "123456789012").out
     key = read_key(recollect("keys", "create", "laptop").out.strip())
     times = {"idle_seconds": 600.0, "lifetime_seconds": 600.0, "actor": "test"}
     database = Database(dsn, max_connections=2)
