@@ -159,6 +159,11 @@ def test_nothing_of_it_changes_unseen(pipeline):
         assert text == (FOLDER / name).read_text(encoding="utf-8"), f"{name}: run {Path(__file__).name} as a program"
 
 
+def test_programs_can_name_the_shapes_by_their_titles(pipeline):
+    titles = [shape["title"] for shape in create_app(pipeline).openapi()["components"]["schemas"].values()]
+    assert sorted(set(titles)) == sorted(titles)
+
+
 if __name__ == "__main__":
     with data_directory() as folder:
         config = RAGConfig.load(storage={"data_dir": folder}, embedding={"provider": "hashing"})

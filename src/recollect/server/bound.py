@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 from fastapi import APIRouter, Query
-from pydantic import create_model
+from pydantic import GetJsonSchemaHandler, create_model
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from recollect import errors
+from recollect.model.record import summary_of
 from recollect.operations.declaring import Operation, operations_of
 from recollect.operations.values import Name
 from recollect.pipeline import View
@@ -74,10 +77,25 @@ def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., An
     return handle
 
 
+class _Titled:
+    """Names a generic record by what it holds: generators of clients name their classes by titles."""
+
+    def __init__(self, kind: object) -> None:
+        self._kind = kind
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        found = handler(schema)
+        record = get_origin(self._kind)
+        if record is not None:
+            title = "".join(one.__name__ for one in (*get_args(self._kind), record))
+            handler.resolve_ref_schema(found).update(title=title, description=summary_of(record))
+        return found
+
+
 def _reply(declared: Operation) -> Any:  # noqa: ANN401 - a type
     name = declared.http.reply
     if name is None:
-        return declared.returns
+        return Annotated[declared.returns, _Titled(declared.returns)]
     fields: Any = {name: (declared.returns, ...)}
     group, called = declared.group.__name__.removesuffix("Operations"), declared.name.title().replace("_", "")
     return create_model(f"{group}{called}Reply", **fields)
