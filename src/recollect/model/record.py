@@ -27,15 +27,28 @@ class _Shown:
 
     Attributes:
         always: Whether its key is there where the value is None.
+        key: What JSON calls it; None: as Python does.
     """
 
     always: bool = True
+    key: str | None = None
 
 
 #: A field that JSON shows.
 Public: TypeAlias = Annotated[T, _Shown()]
 #: A field that JSON shows where it is not None; otherwise its key is absent.
 PublicIfKnown: TypeAlias = Annotated[T, _Shown(always=False)]
+
+
+def public_as(key: str) -> object:
+    """Marks a field that JSON shows under another name: it stands in the field's ``Annotated`` type."""
+    return _Shown(key=key)
+
+
+def public(getter: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Marks the function of a property that JSON shows beside the fields: ``@property`` stands above it."""
+    getter.__shown__ = True  # type: ignore[attr-defined]
+    return getter
 
 
 class _Serializer:
@@ -48,8 +61,8 @@ class _Serializer:
 class Record:
     """A dataclass whose public fields are its JSON, and whose docstring describes them there.
 
-    A field is shown only where its annotation says so (`Public`, `PublicIfKnown`). Any other needs a default, which it
-    has where the record is read back from JSON.
+    A field is shown only where its annotation says so (`Public`, `PublicIfKnown`, `public_as`). Any other needs a
+    default, which it has where the record is read back from JSON. Properties are shown that say so (`public`).
     """
 
     __slots__ = ()
@@ -71,8 +84,16 @@ class Record:
                 continue
             if not shown[name].always:
                 field["serialization_exclude_if"] = _is_none
+            if shown[name].key is not None:
+                field["serialization_alias"] = field["validation_alias"] = shown[name].key
             if name in told:
                 field.setdefault("metadata", {})["pydantic_js_updates"] = {"description": told[name]}
+        for name, getter in _properties(cls).items():
+            returns = handler.generate_schema(get_type_hints(getter)["return"])
+            told_of_it = {"pydantic_js_updates": {"description": _NONE.sub("null", summary_of(getter))}}
+            found["schema"].setdefault("computed_fields", []).append(
+                {"type": "computed-field", "property_name": name, "return_schema": returns, "metadata": told_of_it}
+            )
         return schema
 
 
@@ -84,6 +105,15 @@ def _shown(kind: Any) -> Mapping[str, _Shown]:  # noqa: ANN401 - a dataclass
     hints = get_type_hints(kind, include_extras=True)
     marks = {one.name: getattr(hints[one.name], "__metadata__", ()) for one in fields(kind)}
     return {name: mark for name, found in marks.items() for mark in found if isinstance(mark, _Shown)}
+
+
+def _properties(kind: type) -> Mapping[str, Callable[[Any], Any]]:
+    found = {name: one.fget for base in reversed(kind.__mro__) for name, one in vars(base).items() if _is_public(one)}
+    return {name: getter for name, getter in found.items() if getter is not None}
+
+
+def _is_public(one: object) -> bool:
+    return isinstance(one, property) and hasattr(one.fget, "__shown__")
 
 
 def entries(of: object, section: str) -> Mapping[str, str]:
@@ -118,4 +148,4 @@ adapter_of: Callable[[Any], TypeAdapter[Any]] = cache(_adapter)
 
 def json_of(value: object) -> Any:  # noqa: ANN401 - whatever JSON holds
     """A record, or several, as JSON has it."""
-    return adapter_of(type(value)).dump_python(value, mode="json")
+    return adapter_of(type(value)).dump_python(value, mode="json", by_alias=True)

@@ -28,7 +28,9 @@ C = TypeVar("C", bound=type)
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 #: Who asks, and with which rights: the names of `recollect.server.dependencies`.
-Standpoint = Literal["reader", "writer", "administrator", "operator"]
+Standpoint = Literal[
+    "reader", "writer", "participant", "document_reader", "document_writer", "administrator", "granter", "operator"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class _Http:
     standpoint: Standpoint
     of_collection: bool
     reply: str | None
+    status: int
+    no_store: bool
     forgets: bool
 
 
@@ -47,21 +51,27 @@ def operation(
     *,
     of_collection: bool = False,
     reply: str | None = None,
+    status: int = 200,
+    no_store: bool = False,
     forgets: bool = False,
 ) -> Callable[[F], F]:
     """Declares a method of a protocol as an operation.
 
     Args:
-        http: The verb and the path, whose parts in braces are arguments; what else there is comes in the query.
+        http: The verb and the path, whose parts in braces are arguments (``{name:named}`` may hold a slash); what else
+            there is comes in the query of a ``GET`` and ``DELETE``, and in the body of the others.
         standpoint: Who asks.
         of_collection: Whether it is about the view's collection where one was named: ``collection`` in the query.
         reply: What JSON calls a value that is no record, such as a count; None: it is a record.
+        status: Of the reply; what gives None replies 204, with an empty body.
+        no_store: Whether no cache may keep the reply, because it shows a secret.
         forgets: Whether a credential may be taken no longer afterwards: the server forgets those that it knows.
     """
 
     def declare(function: F) -> F:
         method, path = http.split()
-        declared = _Http(cast("Method", method), path, standpoint, of_collection, reply, forgets)
+        asked = cast("Method", method)
+        declared = _Http(asked, path, standpoint, of_collection, reply, status, no_store, forgets)
         function.__http__ = declared  # type: ignore[attr-defined]
         return function
 
@@ -91,7 +101,22 @@ class Operation:
     @cached_property
     def in_path(self) -> tuple[str, ...]:
         """The arguments that the path holds."""
-        return tuple(re.findall(r"{(\w+)}", self.http.path))
+        return tuple(re.findall(r"{(\w+)[:}]", self.http.path))
+
+    @cached_property
+    def elsewhere(self) -> Mapping[str, inspect.Parameter]:
+        """The arguments that the query or the body holds."""
+        return {name: one for name, one in self.parameters.items() if name not in self.in_path}
+
+    @property
+    def in_query(self) -> bool:
+        """Whether the query holds them."""
+        return self.http.method in {"GET", "DELETE"}
+
+    @property
+    def gives(self) -> bool:
+        """Whether it gives anything."""
+        return self.returns is not type(None)
 
     @property
     def paged(self) -> bool:

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_args, get_origin
 
-from fastapi import APIRouter, Query
-from pydantic import GetJsonSchemaHandler, create_model
+from fastapi import APIRouter, Query, Response
+from pydantic import Field, GetJsonSchemaHandler, create_model
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -18,12 +18,17 @@ from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.server import dependencies
 from recollect.server.problems import documented, status_of
+from recollect.server.schemas.base import Body
 from recollect.server.service import Service
 
 _CALLERS: Mapping[str, Any] = {
     "reader": dependencies.Reader,
     "writer": dependencies.Writer,
+    "participant": dependencies.Participant,
+    "document_reader": dependencies.DocumentReader,
+    "document_writer": dependencies.DocumentWriter,
     "administrator": dependencies.Administrator,
+    "granter": dependencies.Granter,
     "operator": dependencies.Operator,
 }
 _OF_COLLECTION = Annotated[Name | None, Query(description="Of this collection; left out: of any.")]
@@ -43,38 +48,61 @@ def bind(router: APIRouter, group: type, of: Callable[[View], Any]) -> None:
             _handler(one, of),
             methods=[one.http.method],
             response_model=_reply(one),
+            status_code=one.http.status if one.gives else 204,
             summary=one.summary,
             description=one.description,
             responses=documented(*sorted({status_of(getattr(errors, name)) for name in one.raises} - {400, 403})),
+            openapi_extra=dependencies.EITHER_SCOPE if one.http.standpoint == "granter" else None,
         )
 
 
 def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., Any]:
-    def handle(caller: View, service: Service, **given: Any) -> Any:  # noqa: ANN401 - what the operation takes and gives
+    def handle(caller: View, service: Service, response: Response, **given: Any) -> Any:  # noqa: ANN401 - what the operation takes and gives
+        if "body" in given:
+            body = given.pop("body")
+            given |= {name: getattr(body, name) for name in declared.elsewhere}
         if declared.http.of_collection:
             caller = caller.view(collections=given.pop("collection"))
         result = getattr(of(caller), declared.name)(**given)
         if declared.http.forgets:
             service.authenticator.forget()
+        if declared.http.no_store:
+            response.headers["Cache-Control"] = "no-store"
         return declared.told(result)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter("caller", keyword, annotation=_CALLERS[declared.http.standpoint]),
         inspect.Parameter("service", keyword, annotation=dependencies.Asking),
+        inspect.Parameter("response", keyword, annotation=Response),
+        *(declared.parameters[name].replace(kind=keyword) for name in declared.in_path),
     ]
-    for name, one in declared.parameters.items():
-        if name in declared.in_path:
-            parameters.append(one.replace(kind=keyword))
-        else:
-            said = declared.described.get(name, "").replace("null:", "left out:")
-            asked: Any = Annotated[one.annotation, Query(description=said)]
+    if declared.in_query:
+        for name, one in declared.elsewhere.items():
+            asked: Any = Annotated[one.annotation, Query(description=_said(declared, name))]
             parameters.append(one.replace(kind=keyword, annotation=asked))
+    elif declared.elsewhere:
+        parameters.append(inspect.Parameter("body", keyword, annotation=_body(declared)))
     if declared.http.of_collection:
         parameters.append(inspect.Parameter("collection", keyword, annotation=_OF_COLLECTION, default=None))
     handle.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     handle.__name__ = declared.name
     return handle
+
+
+def _said(declared: Operation, name: str) -> str:
+    return declared.described.get(name, "").replace("null:", "left out:")
+
+
+def _body(declared: Operation) -> type[Body]:
+    fields: Any = {
+        name: (
+            one.annotation,
+            Field(... if one.default is one.empty else one.default, description=_said(declared, name)),
+        )
+        for name, one in declared.elsewhere.items()
+    }
+    return create_model(_named(declared, "Body"), __base__=Body, **fields)
 
 
 class _Titled:
@@ -93,9 +121,15 @@ class _Titled:
 
 
 def _reply(declared: Operation) -> Any:  # noqa: ANN401 - a type
+    if not declared.gives:
+        return None
     name = declared.http.reply
     if name is None:
         return Annotated[declared.returns, _Titled(declared.returns)]
     fields: Any = {name: (declared.returns, ...)}
-    group, called = declared.group.__name__.removesuffix("Operations"), declared.name.title().replace("_", "")
-    return create_model(f"{group}{called}Reply", **fields)
+    return create_model(_named(declared, "Reply"), **fields)
+
+
+def _named(declared: Operation, what: str) -> str:
+    group = declared.group.__name__.removesuffix("Operations")
+    return f"{group}{declared.name.title().replace('_', '')}{what}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from recollect.client.calls.base import Call, Calls, segment
+from recollect.client.calls.base import Call, Calls, nothing, segment
 from recollect.operations.declaring import Operation
 
 
@@ -21,10 +21,14 @@ def asked(declared: Operation) -> Callable[..., Call[Any]]:
         declared.require(given)
         at = calls.standpoint
         at.require_present()
-        path = declared.http.path.format(**{name: segment(given.pop(name)) for name in declared.in_path})
+        path = declared.http.path.replace(":named", "").format(
+            **{name: segment(given.pop(name)) for name in declared.in_path}
+        )
         said = to_jsonable_python({name: value for name, value in given.items() if value is not None})
         if declared.http.of_collection:
             said["collection"] = at.named
-        return Call(method=declared.http.method, path=path, read=declared.result_of, query=said)
+        where = {"query": said} if declared.in_query else {"body": said if declared.elsewhere else None}
+        read = declared.result_of if declared.gives else nothing
+        return Call(method=declared.http.method, path=path, read=read, **where)
 
     return make
