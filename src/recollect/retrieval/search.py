@@ -255,10 +255,10 @@ class Searcher:
             name = heading(search.target, ())
             return SearchReply(query=search.query, collection=name, mode=search.options.mode, results=(), timings_ms={})
         if not search.options.use_cache or not all(one.kept for one in search.searched):
-            return self._unchanged(search, self._found(search))
+            return self._found(search)
         with self._cache.claim(self._key(search)) as claim:
             if claim.reply is None:
-                claim.reply = self._unchanged(search, self._found(search))
+                claim.reply = self._found(search)
                 claim.keep_seconds = search.keep_seconds(claim.reply)
         if self._monitor is not None:
             self._monitor.replied(search.searched[0].scope, search.searched[0].collection, cached=claim.hit)
@@ -285,16 +285,17 @@ class Searcher:
             settings=(self._fingerprint, heading(search.target, search.searched)),
         )
 
-    def _unchanged(self, search: _Search, reply: SearchReply) -> SearchReply:
-        """The reply, unless somebody's rights changed while it was computed: then it is nobody's."""
+    def _found(self, search: _Search) -> SearchReply:
+        """The reply, computed on a replica where one has the collections as they were found.
+
+        Raises:
+            _RightsChangedError: Somebody's rights changed meanwhile: it is nobody's.
+        """
+        needed = [one.revision for one in search.searched]
+        reply = self._store.database.on_replica(needed, partial(self._unstarved, search))
         if self._targets.changed_rights(search.searched) is not None:
             raise _RightsChangedError
         return reply
-
-    def _found(self, search: _Search) -> SearchReply:
-        """The reply, computed on a replica where one has the collections as they were found."""
-        needed = [one.revision for one in search.searched]
-        return self._store.database.on_replica(needed, lambda: self._unstarved(search))
 
     def _unstarved(self, search: _Search) -> SearchReply:
         """The reply; where copies of what it shows took the places of other candidates, that of more of them."""

@@ -66,8 +66,10 @@ class SqlCandidates:
         elif request.mode == "dense":
             with watch.stage("dense"):
                 self._by_meaning(scope, request, found)
-        else:
-            self._by_both(scope, request, found, watch)
+        elif request.embedding is not None:
+            with watch.stage("terms"):
+                query = self.prepared(scope, request, proof=False)
+            _HybridSearch(self._repository, scope, request, request.embedding, query, found, watch).run()
         return found
 
     def frequencies(self, scope: Scope, request: CandidateRequest) -> dict[str, int]:
@@ -161,13 +163,6 @@ class SqlCandidates:
             if not indexed or _filled(request, len(found.dense)):
                 return
 
-    def _by_both(self, scope: Scope, request: CandidateRequest, found: Candidates, watch: Stopwatch) -> None:
-        if request.embedding is None:
-            return
-        with watch.stage("terms"):
-            query = self.prepared(scope, request, proof=False)
-        _HybridSearch(self._repository, scope, request, request.embedding, query, found, watch).run()
-
 
 @dataclass(frozen=True, slots=True)
 class _HybridSearch:
@@ -184,8 +179,12 @@ class _HybridSearch:
     def run(self) -> None:
         first, *others = _attempts(self.scope, self.request)
         if self.repository.room_ahead or not self.query.weights:
-            nearest, worded = self._side_by_side(indexed=first)
-            beside = None
+            # Each way over a connection of its own.
+            with self._dense_ahead(indexed=first) as fetch:
+                with self.watch.stage("lexical"):
+                    worded = self._words()
+                with self.watch.stage("dense"):
+                    nearest, beside = fetch(), None
         else:
             nearest, worded, beside = self._in_one(indexed=first)
         _take_path(self.request, first, self.found)
@@ -202,16 +201,8 @@ class _HybridSearch:
                     beside = self.repository.beside(self.scope, sorted(self.found.bm25))
                 self.found.in_context = in_context(self.query, worded.joined(nearest.lexical), beside)
 
-    def _side_by_side(self, *, indexed: bool) -> tuple[CandidateRows, LexicalRows]:
-        """The nearest chunks and the rows of those that hold the words, each way over a connection of its own."""
-        with self._dense_ahead(indexed=indexed) as fetch:
-            with self.watch.stage("lexical"):
-                worded = self._words()
-            with self.watch.stage("dense"):
-                return fetch(), worded
-
     def _in_one(self, *, indexed: bool) -> tuple[CandidateRows, LexicalRows, LexicalRows | None]:
-        """The same in one statement, with what stands beside all of them; None: the words are looked for once more."""
+        """Both ways in one statement, with what stands beside all of them; None: the words are looked for once more."""
         with self.watch.stage("both"):
             both = self.repository.both(
                 self.scope,
