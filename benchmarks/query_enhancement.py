@@ -34,10 +34,9 @@ from recollect.model import Document
 from recollect.retrieval import fusion
 from recollect.retrieval.analysis import Analyzer, lexeme
 from recollect.retrieval.bm25 import K1, B, idf
-from recollect.retrieval.enhance.acronyms import find_acronyms
 from recollect.retrieval.enhance.feedback import FeedbackSettings, PseudoRelevanceFeedback, moved_query
 from recollect.retrieval.enhance.plan import QueryPlan, enhance, expanded_weights
-from recollect.retrieval.enhance.synonyms import SynonymEnhancer
+from recollect.retrieval.enhance.synonyms import SynonymEnhancer, find_acronyms
 
 ROOT = Path(__file__).resolve().parents[1]
 ANALYZER = Analyzer("en")

@@ -17,10 +17,16 @@ from recollect.errors import ModelChangedError
 from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.retrieval.bm25 import K1, B
-from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource, PooledStatistics, analyzer_of
+from recollect.retrieval.candidates import (
+    CandidateRequest,
+    Candidates,
+    CandidateSource,
+    PooledStatistics,
+    Stopwatch,
+    analyzer_of,
+)
 from recollect.retrieval.enhance.plan import Expansion, QueryPlan
 from recollect.retrieval.sql_candidates import SqlCandidates
-from recollect.retrieval.stopwatch import Stopwatch
 from recollect.store.filters import MatchingVersions
 from recollect.store.store import Store
 

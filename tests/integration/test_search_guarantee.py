@@ -30,12 +30,11 @@ from recollect.model.collection import Collection
 from recollect.model.search_health import HitCounts, SearchHealth
 from recollect.retrieval import probe
 from recollect.retrieval.analysis import lexeme
-from recollect.retrieval.candidates import CandidateRequest, analyzer_of
+from recollect.retrieval.candidates import CandidateRequest, Stopwatch, analyzer_of
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.probe import Sample, measure
 from recollect.retrieval.sql_candidates import SqlCandidates
-from recollect.retrieval.stopwatch import Stopwatch
 from recollect.store.database import Database
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
 from recollect.store.search_rows import RowSelection

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.memory.writing import FactWriter
     from recollect.model import Scope
-    from recollect.retrieval.turns import TurnTerms
+    from recollect.retrieval.indexing import TurnTerms
     from recollect.store.recall import RecallRepository
 
 #: How often a turn is found before it is looked at.

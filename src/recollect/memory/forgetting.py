@@ -11,7 +11,7 @@ from recollect.model.memory import Episode, SessionRecord, Turn
 
 if TYPE_CHECKING:
     from recollect.model import Scope
-    from recollect.retrieval.turns import TurnTerms
+    from recollect.retrieval.indexing import TurnTerms
     from recollect.store.forgetting import ForgettingRepository
     from recollect.store.memory import MemoryRepository
 

@@ -14,8 +14,8 @@ from recollect.store.memory import PreparedTurn
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
     from recollect.model.memory import Turn
+    from recollect.retrieval.indexing import TurnTerms
     from recollect.retrieval.relevance import RelevanceMeters
-    from recollect.retrieval.turns import TurnTerms
 
 
 # What a turn owes to its neighbours. Pure: no I/O, no clock, no chance.

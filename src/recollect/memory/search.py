@@ -12,9 +12,9 @@ from recollect.model.facts import RecalledFact
 from recollect.model.memory import RecallOptions
 from recollect.retrieval import bm25, fusion
 from recollect.retrieval.candidates import Candidates
+from recollect.retrieval.indexing import REFERENCE_LENGTH, TurnTerms
 from recollect.retrieval.lexical import LexicalQuery, complete, judged, take
 from recollect.retrieval.spaces import joined
-from recollect.retrieval.turns import REFERENCE_LENGTH, TurnTerms
 from recollect.store.recall import MemoryTable, Place, RecallRepository, SearchedSessions, Window
 
 if TYPE_CHECKING:

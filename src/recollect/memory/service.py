@@ -21,7 +21,7 @@ from recollect.model.memory import RecallOptions, Recollection, Remembered, Sess
 if TYPE_CHECKING:
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.model import Scope
-    from recollect.retrieval.turns import TurnTerms
+    from recollect.retrieval.indexing import TurnTerms
     from recollect.store.memory import MemoryRepository
     from recollect.store.recall import RecallRepository
 

@@ -13,7 +13,7 @@ from recollect.store.facts import KnownFact, Placement, PreparedFact
 
 if TYPE_CHECKING:
     from recollect.model.memory import Episode
-    from recollect.retrieval.turns import TurnTerms
+    from recollect.retrieval.indexing import TurnTerms
 
 
 # What a plain English statement says of whom: just enough to know a contradiction. Pure: no I/O, no clock, no chance.

@@ -19,7 +19,7 @@ from recollect.memory.statements import Draft, ParsedStatement, Quote
 if TYPE_CHECKING:
     from recollect.model.facts import Fact
     from recollect.model.memory import Episode
-    from recollect.retrieval.turns import TurnTerms
+    from recollect.retrieval.indexing import TurnTerms
 
 MAX_STATEMENT_CHARACTERS = 500
 MAX_REPLY_CHARACTERS = 30_000

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.remembering import TenantMemory
     from recollect.pipeline.upkeep import Upkeep
     from recollect.plugins import Plugins
-    from recollect.retrieval.rerank.cross_encoder import PairScorer
+    from recollect.retrieval.rerank.base import PairScorer
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.store import Store

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recollect.llm.base import ChatModel
     from recollect.providers.connection import Connection
     from recollect.providers.requesting import Recorder
-    from recollect.retrieval.rerank.cross_encoder import PairScorer
+    from recollect.retrieval.rerank.base import PairScorer
 
 
 def embedding_model(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from recollect.memory.search import FactMemory
     from recollect.memory.service import Memory
     from recollect.pipeline.embedders import Embedders
+    from recollect.retrieval.indexing import TurnTerms
     from recollect.retrieval.relevance import RelevanceMeters
-    from recollect.retrieval.turns import TurnTerms
     from recollect.store.store import Store
 
 # Embedding models whose questions are kept.
@@ -112,7 +112,7 @@ class TenantMemory:
 
     @cached_property
     def _terms(self) -> TurnTerms:
-        from recollect.retrieval.turns import TurnTerms
+        from recollect.retrieval.indexing import TurnTerms
 
         return TurnTerms(conversation_language(self._config), salt=self._tenant_id)
 

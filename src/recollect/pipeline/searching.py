@@ -12,9 +12,8 @@ from recollect.model import Scope
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import analyzer_for
 from recollect.retrieval.health import SearchMonitor
-from recollect.retrieval.preference import Preferences, RolePreference
 from recollect.retrieval.probe import measure
-from recollect.retrieval.ranking import RankingSettings
+from recollect.retrieval.ranking import Preferences, RankingSettings, RolePreference
 from recollect.retrieval.rerank.registry import EMBEDDING_RERANKERS
 from recollect.retrieval.retrievers import MODES
 from recollect.retrieval.search import Searcher, SearchSettings
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from recollect.retrieval.analysis import Analyzer
     from recollect.retrieval.enhance.plan import QueryEnhancer
     from recollect.retrieval.ranking import RerankerMaker
-    from recollect.retrieval.rerank.base import Reranker
-    from recollect.retrieval.rerank.cross_encoder import PairScorer
+    from recollect.retrieval.rerank.base import PairScorer, Reranker
     from recollect.retrieval.rerank.late_interaction import StoredVectors
     from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.store import Store
@@ -203,7 +201,7 @@ def _enhancers_by_collection(
 
 
 def _accounting(store: Store, place: Collection) -> QueryEnhancer:
-    from recollect.retrieval.enhance.accounting import STATEMENT_WORDS, AccountingEnhancer
+    from recollect.retrieval.enhance.synonyms import STATEMENT_WORDS, AccountingEnhancer
 
     def holds_statements() -> bool:
         analyzer = analyzer_for(place)
@@ -223,7 +221,7 @@ def _acronyms(store: Store, place: Collection) -> tuple[QueryEnhancer, ...]:
     found = store.acronyms.frequent(Scope(tenant_id=place.tenant_id), place.collection_id, access_ids=place.access_ids)
     if not found:
         return ()
-    from recollect.retrieval.enhance.acronyms import acronym_enhancer
+    from recollect.retrieval.enhance.synonyms import acronym_enhancer
 
     return (acronym_enhancer(found, analyzer_for(place)),)
 

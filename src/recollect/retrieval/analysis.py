@@ -14,7 +14,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -25,45 +25,82 @@ from recollect.forking import renew_in_children
 from recollect.languages import AUTO, language_of_text
 from recollect.languages.characters import plain_digits, simplified
 from recollect.languages.stopwords import stopwords
-from recollect.retrieval._spelling import in_one_script, spelt_alike, typed_alike
 
 #: Lexemes lie in 1..LEXEME_SPACE: they fit an ``int4``, and pgvector allows a sparsevec this many dimensions.
 LEXEME_SPACE = 1_000_000_000
 
+
 _MAX_TERM_CHARACTERS = 64
+
+
 _MAX_CACHED_TOKENS = 200_000
+
 
 # Scripts without spaces between words, and Hangul, whose particles are written onto the word.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
+
+
 _UNSPACED_RUN = re.compile(f"([{_UNSPACED}]+)")
+
+
 _IDEOGRAPH = re.compile("[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
 # Blocks that hold combining marks: only texts that touch them pay for the larger pattern.
 _MARKED_BLOCKS = re.compile("[\u0300-\u036f\u0483-\u0489\u0590-\u10ff\u1700-\u1cff\ua800-\uabff\U00010000-\U0001ffff]")
+
+
 # Invisible characters that may stand inside a word: soft hyphen, joiners, direction marks, byte order mark.
 _IGNORABLE = re.compile("[\u00ad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+
+
 _THAI_OR_LAO = re.compile("[\u0e40\u0e4d\u0ecd]")
+
+
 _APOSTROPHES = re.compile("[\u2018\u2019\u02bc\uff07]")
+
+
 _HYPHENS = re.compile("[\u2010\u2011]")
 
+
 _GROUPED_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+
 _DECIMAL = re.compile(r"\d+\.\d+")
+
+
 _DOTTED_LETTERS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
+
+
 _VERSION = re.compile(r"v\d+(?:\.\d+)+.*")
+
+
 _SEPARATORS = re.compile(r"[._@'\-,]+")
+
+
 _IDENTIFIER_SIGN = re.compile(r"[\d_@.]")
 
+
 _SHORT_SPANISH_PLURAL = re.compile("[aeiouáéíóúh].{1,4}[aeo]s")
+
+
 _ELIDING = frozenset({"ca", "fr", "it"})
+
+
 # Written in capitals, these are a department, a country, an organisation and the like, not function words.
 _ACRONYMS = {
     "en": frozenset({"IT", "US", "WHO"}),
     "ro": frozenset({"AI", "CE"}),
     "vi": frozenset({"AI"}),
 }
+
+
 _ALL = "*"
+
+
 # Letters of an alphabet, not letters with an accent: "år" is not "ar", "año" not "ano". All of them: each mark counts.
 _OWN_LETTERS = {
     "da": "åæø",
@@ -75,17 +112,28 @@ _OWN_LETTERS = {
     "tr": "çğıöşü",
     "vi": _ALL,
 }
+
+
 # Where marks are often left out in typing, both forms of a word are terms: the one with its marks finds the word, the
 # one without finds it whoever typed it. A stem that is taken off the bare word may be another one.
 _OFTEN_BARE = frozenset({"ro", "tr", "vi"})
+
+
 # Written in syllables, of which most words have two: each two that follow one another are a term beside them, without
 # marks, so that whoever leaves them out means as few words.
 _IN_SYLLABLES = frozenset({"vi"})
+
+
 # Words of their own that a function word has the spelling of, once both are spelt alike: the name Ali.
 _NO_FUNCTION_WORDS = {"ar": frozenset({"\u0639\u0644\u064a"})}
+
+
 _PLAIN_LETTERS = {"ø": "o", "đ": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ё": "е"}
+
+
 # Latin and Greek accents, Hebrew points, Arabic vowel signs; Cyrillic й and Indic vowel signs are letters and stay.
 _ACCENTS = re.compile("(?<![\u0400-\u052f])[\u0300-\u036f]|[\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u0652\u0670]")
+
 
 _LANGUAGE_ALIASES = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
 
@@ -434,3 +482,152 @@ def _marks() -> str:
         else:
             ranges.append([code, code])
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+# One spelling for what people write in several ways, before words are stemmed. Pure.
+#
+# Arabic after the normalisation of Apache Lucene's analysers (`ArabicNormalizer` and the prefixes of its light
+# stemmer; Larkey, Ballesteros and Connell 2007, "Light Stemming for Arabic Information Retrieval"), Hindi after its
+# `HindiNormalizer`. Words are handed over in lower case and in compatibility form (NFKC).
+
+
+# Thai and Lao vowels typed as two signs, or in another order: the tone belongs before the ring of "am".
+_TWO_E = re.compile("\u0e40\u0e40")
+
+
+_RING_AND_TONE = re.compile("([\u0e4d\u0ecd])([\u0e48-\u0e4b\u0ec8-\u0ecb])")
+
+
+# Letters of one word in two scripts: those that look alike, Latin and Cyrillic, Latin and Greek.
+_MIXED = re.compile("[A-Za-z][\u0370-\u03ff\u0400-\u052f]|[\u0370-\u03ff\u0400-\u052f][A-Za-z]")
+
+
+_LETTERS = re.compile("[A-Za-z\u0370-\u03ff\u0400-\u052f]+")
+
+
+_LATIN = re.compile("[A-Za-z]")
+
+
+_GREEK = re.compile("[\u0370-\u03ff]")
+
+
+def _both_ways(latin: str, other: str) -> tuple[dict[int, int], dict[int, int]]:
+    return str.maketrans(latin, other), str.maketrans(other, latin)
+
+
+_CYRILLIC_TWINS = _both_ways("ABCEHIJKMOPSTXYaceijopsxy", "АВСЕНІЈКМОРЅТХУасеіјорѕху")
+
+
+_GREEK_TWINS = _both_ways("ABEHIKMNOPTXYZov", "ΑΒΕΗΙΚΜΝΟΡΤΧΥΖον")
+
+
+_ARABIC_LETTERS = str.maketrans({
+    "\u0622": "\u0627", "\u0623": "\u0627", "\u0625": "\u0627", "\u0671": "\u0627",
+    "\u06a9": "\u0643", "\u06cc": "\u064a", "\u0649": "\u064a",
+})  # fmt: skip
+
+
+_VOWEL_SIGNS = re.compile("[\u064b-\u0652\u0670]")
+
+
+# With an article in front, a last "h" is no pronoun but the feminine ending without its dots.
+_FEMININE = re.compile("(?<=^\u0627\u0644)(\\w\\w+)\u0647$")
+
+
+# "And", "with", "like", "so" before an article, which the stemmer takes off only where nothing stands before it.
+_BEFORE_ARTICLE = re.compile("^(?:[\u0648\u0641][\u0628\u0643]?|[\u0628\u0643])(?=\u0627\u0644\\w\\w)")
+
+
+_FOR_THE = re.compile("^[\u0648\u0641]?\u0644\u0644(?=\\w\\w)")
+
+
+_NASAL = re.compile("[\u0919\u091e\u0923\u0928\u092e]\u094d(?=[\u0915-\u0939])")
+
+
+_NUKTA = str.maketrans({"\u0901": "\u0902", "\u093c": None})
+
+
+_LAST_VIRAMA = re.compile("\u094d$")
+
+
+_LAST_TONE = re.compile("((?<!q)u(?=y)|o(?=[ae]))([aey])([\u0300\u0301\u0303\u0309\u0323])$")
+
+
+_ONLY_Y = re.compile("^([hklmst])y([\u0300\u0301\u0303\u0309\u0323]?)$")
+
+
+_MARKS = re.compile("[\u0300-\u036f]")
+
+
+def typed_alike(text: str) -> str:
+    """A text with vowels of Thai and Lao in one form, however they were typed.
+
+    Args:
+        text: In compatibility form, which takes the vowel "am" apart.
+    """
+    return _TWO_E.sub("\u0e41", _RING_AND_TONE.sub(r"\2\1", text))
+
+
+def in_one_script(text: str) -> str:
+    """A text whose words are each in one script, where letters of another one only look like its own; as long.
+
+    Somebody typed "с" for "c", or wants a word not to be found. What holds letters of its own in both scripts ("μm")
+    stays.
+
+    Args:
+        text: In compatibility form.
+
+    Example:
+        >>> in_one_script("\u0410m\u0430zon")
+        'Amazon'
+    """
+    return _LETTERS.sub(_one_script, text) if _MIXED.search(text) else text
+
+
+def _one_script(match: re.Match[str]) -> str:
+    word = match.group()
+    latin, greek = len(_LATIN.findall(word)), len(_GREEK.findall(word))
+    other = len(word) - latin
+    if not latin or not other or 0 < greek < other:
+        return word
+    to_other, to_latin = _GREEK_TWINS if greek else _CYRILLIC_TWINS
+    as_latin, as_other = word.translate(to_latin), word.translate(to_other)
+    if as_latin.isascii() and (latin >= other or _LATIN.search(as_other)):
+        return as_latin
+    return word if _LATIN.search(as_other) else as_other
+
+
+def spelt_alike(word: str, language: str) -> str:
+    """A word in the spelling that its language's stemmer is given.
+
+    Args:
+        word: Lower case, in compatibility form.
+        language: ISO 639-1 code.
+    """
+    rule = _RULES.get(language)
+    return word if rule is None or (word.isascii() and language != "vi") else rule(word)
+
+
+def _arabic(word: str) -> str:
+    word = _VOWEL_SIGNS.sub("", word).translate(_ARABIC_LETTERS)
+    word = _FOR_THE.sub("\u0627\u0644", _BEFORE_ARTICLE.sub("", word))
+    return _FEMININE.sub("\\1\u0629", word)
+
+
+def _hindi(word: str) -> str:
+    return _LAST_VIRAMA.sub("", _NASAL.sub("\u0902", word.translate(_NUKTA)))
+
+
+def _greek(word: str) -> str:
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", word)))
+
+
+def _vietnamese(word: str) -> str:
+    """The tone over the first of two vowels at the end ("hòa" for "hoà"), and "i" for a "y" that is the only vowel."""
+    apart = _LAST_TONE.sub(r"\1\3\2", unicodedata.normalize("NFD", word))
+    return unicodedata.normalize("NFC", _ONLY_Y.sub(r"\1i\2", apart))
+
+
+_RULES: Mapping[str, Callable[[str], str]] = {
+    "ar": _arabic, "el": _greek, "hi": _hindi, "mr": _hindi, "ne": _hindi, "vi": _vietnamese,
+}  # fmt: skip

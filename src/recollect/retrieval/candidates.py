@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from recollect.interruption import check
 from recollect.retrieval.analysis import Analyzer, analyzer_of
 
 if TYPE_CHECKING:
@@ -13,7 +16,6 @@ if TYPE_CHECKING:
     from recollect.model import Scope, SearchMode
     from recollect.model.collection import Collection
     from recollect.retrieval.enhance.plan import QueryPlan
-    from recollect.retrieval.stopwatch import Stopwatch
     from recollect.store.filters import MatchingVersions
     from recollect.store.past import PastParts
 
@@ -172,3 +174,31 @@ class CandidateSource(Protocol):
 def analyzer_for(collection: Collection) -> Analyzer:
     """What turns questions to a collection into terms, in each language that its documents are analysed in."""
     return analyzer_of(collection.language, collection.languages)
+
+
+# Milliseconds by stage.
+
+
+class Stopwatch:
+    """Times the stages of one search; stages may overlap, in several threads."""
+
+    def __init__(self) -> None:
+        self._timings_ms: dict[str, float] = {}
+        self._start = time.perf_counter()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time what happens inside; a stage that comes twice is added up.
+
+        Raises:
+            Interrupted: Nobody waits for the search any more.
+        """
+        check()
+        start = time.perf_counter()
+        yield
+        elapsed_ms = (time.perf_counter() - start) * 1000
+        self._timings_ms[name] = self._timings_ms.get(name, 0.0) + elapsed_ms
+
+    def timings_ms(self) -> Mapping[str, float]:
+        """Every stage so far, and ``total`` since the beginning."""
+        return {**self._timings_ms, "total": (time.perf_counter() - self._start) * 1000}

@@ -13,16 +13,20 @@ from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_part, language_of_text
 from recollect.model.terms import TermCounts
 from recollect.retrieval import bm25
-from recollect.retrieval.analysis import Analyzer, language_code, lexeme
-from recollect.retrieval.enhance.acronyms import definitions
+from recollect.retrieval.analysis import Analyzer, language_code, lexeme, term_frequencies
+from recollect.retrieval.enhance.synonyms import definitions
 from recollect.store.search_rows import LexicalRow
 
 # Texts counted in one go: their tokens are in memory as numbers.
 _SLICE = 256
 
+
 _MAX_KNOWN_TOKENS = 200_000
+
+
 # Longer ones are seldom words: a sentence in a script without spaces is one token.
 _MAX_KNOWN_CHARACTERS = 40
+
 
 # Above every lexeme, so that a text's number and a lexeme make one number.
 _TEXT_STEP = 1 << 32
@@ -149,3 +153,53 @@ def _code_or_none(stated: str | None) -> str | None:
 
 def _split(values: npt.NDArray[np.float32], sizes: Sequence[int]) -> list[npt.NDArray[np.float32]]:
     return [values[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
+
+
+# Words of conversations: counted, weighed and scored where a turn's terms count in part for the turns behind it.
+
+
+#: Stored weights are computed under this average length, in terms: that of short turns with those before them. Scores
+#: are computed again under the true one, so it only decides which turns are candidates.
+REFERENCE_LENGTH = 32.0
+
+
+Floats = npt.NDArray[np.float64]
+
+
+Ints = npt.NDArray[np.int32]
+
+
+class TurnTerms:
+    """Counts, weighs and scores the terms of turns. Safe to share between threads.
+
+    Args:
+        language: Of the conversations, ISO 639-1.
+        salt: The tenant's id, which the lexemes are salted with.
+    """
+
+    def __init__(self, language: str, *, salt: int) -> None:
+        self._indexer = TermIndexer(language, salt=salt)
+        self._analyzer = Analyzer(language)
+        self._salt = salt
+
+    def count(self, texts: Sequence[str]) -> list[TermCounts]:
+        """The terms of each text, counted."""
+        return self._indexer.count(texts)
+
+    def question(self, text: str) -> dict[int, int]:
+        """How often each lexeme occurs in a question."""
+        return term_frequencies(self._analyzer.query_terms(text), salt=self._salt)
+
+    def turn_weights(self, lexemes: Ints, counts: Floats, *, length: float) -> tuple[Ints, npt.NDArray[np.float32]]:
+        """The lexemes that are stored of a turn (all but of an extremely long one), and their weights.
+
+        Args:
+            lexemes: Ascending.
+            counts: Parallel to ``lexemes``: how often each occurs, more than 0, fractions allowed.
+            length: The turn's number of terms, counted the same way.
+        """
+        weights = bm25.weights(counts, np.array([length]), average_length=REFERENCE_LENGTH)
+        if len(lexemes) > bm25.MAX_ELEMENTS:
+            kept = bm25.heaviest(lexemes, weights)
+            return lexemes[kept], weights[kept]
+        return lexemes, weights

@@ -11,11 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from recollect.model.search_health import RetrieverRecall, SearchHealth
-from recollect.retrieval.candidates import CandidateRequest
+from recollect.retrieval.candidates import CandidateRequest, Stopwatch
 from recollect.retrieval.enhance.plan import QueryPlan, query_vector
 from recollect.retrieval.lexical import SCANNED_COLLECTION_CHUNKS
 from recollect.retrieval.sql_candidates import SqlCandidates
-from recollect.retrieval.stopwatch import Stopwatch
 from recollect.store.collections import CollectionRepository
 from recollect.store.search import SearchRepository
 from recollect.store.search_rows import RowSelection

@@ -27,7 +27,7 @@ from recollect.store.search_rows import LexicalRows, RowSelection
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
-    from recollect.retrieval.stopwatch import Stopwatch
+    from recollect.retrieval.candidates import Stopwatch
     from recollect.store.search import SearchRepository
     from recollect.store.search_rows import CandidateRows
 

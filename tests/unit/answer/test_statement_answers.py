@@ -9,8 +9,8 @@ from recollect.answer import extract_answer, verify
 from recollect.answer._question import understand
 from recollect.model.wording import Wording
 from recollect.retrieval.analysis import Analyzer
-from recollect.retrieval.enhance.accounting import AccountingEnhancer
 from recollect.retrieval.enhance.plan import QueryPlan
+from recollect.retrieval.enhance.synonyms import AccountingEnhancer
 
 HEAD = "| Years ended December 31 (Millions) | 2018 | 2017 | 2016 |"
 ROWS = """| Investing Activities › Purchases of property, plant and equipment (PP&E) | (1,577) | (1,373) | (1,420) |

@@ -13,7 +13,7 @@ from recollect.memory.statements import statements_of
 from recollect.memory.writing import FactWriter
 from recollect.model.facts import Fact
 from recollect.model.memory import Episode
-from recollect.retrieval.turns import TurnTerms
+from recollect.retrieval.indexing import TurnTerms
 
 LEXICON = TurnTerms("en", salt=1)
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from recollect.memory.indexing import FADING, FOLLOWING, faded, followed, mixed
 from recollect.model.terms import TermCounts
 from recollect.retrieval import bm25, fusion
+from recollect.retrieval.indexing import REFERENCE_LENGTH, TurnTerms
 from recollect.retrieval.lexical import LexicalQuery, rescored, words_in
-from recollect.retrieval.turns import REFERENCE_LENGTH, TurnTerms
 from recollect.store.search_rows import LexicalRows
 
 

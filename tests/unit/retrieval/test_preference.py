@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Principal
-from recollect.retrieval.preference import Preferences, RolePreference, scaled
+from recollect.retrieval.ranking import Preferences, RolePreference, scaled
 
 ANALYST = RolePreference(departments=("security", "it", "general"), factor=1.15)
 PREFERENCES = Preferences(roles={"SecurityAnalyst": ANALYST}, privileged_roles=("Manager", "Auditor"))

@@ -7,8 +7,7 @@ import unicodedata
 import pytest
 
 from recollect.languages.characters import plain_digits
-from recollect.retrieval._spelling import in_one_script
-from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.analysis import Analyzer, in_one_script
 
 SPELLINGS = [
     ("ar", "المدرسة", "المدرسه"),

@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,13 +29,20 @@ from recollect.retrieval.enhance.plan import EnhancementNote, Expansion, QueryPl
 if TYPE_CHECKING:
     from recollect.retrieval.analysis import Analyzer
 
+
 #: What a match of a synonym is worth where its rule does not say.
 DEFAULT_WEIGHT = 0.5
 
+
 MAX_FILE_BYTES = 5_000_000
+
+
 MAX_PHRASE_CHARACTERS = 200
+
+
 #: A query takes up at most this many expansions, the first in the order of its words.
 MAX_EXPANSIONS = 32
+
 
 _WEIGHT = re.compile(r"\s\^\s*(\S+)\s*$")
 
@@ -217,3 +227,266 @@ def _extended(plan: QueryPlan, added: tuple[Expansion, ...], note: EnhancementNo
     return replace(
         plan, expansions=plan.expansions + added, wordings=plan.wordings + wordings, notes=(*plan.notes, note)
     )
+
+
+# Acronyms that documents explain themselves: `Annual Percentage Rate (APR)`, `APR (annual percentage rate)`.
+#
+# After Schwartz and Hearst, "A Simple Algorithm for Identifying Abbreviation Definitions in Biomedical Text" (2003),
+# held to its strict case: each letter of the acronym begins a word of the long form, little words in between allowed.
+
+
+#: A match of the other form is nearly as good: both are names of one thing.
+ACRONYM_WEIGHT = 0.8
+
+
+_SHORT = r"(?P<short>[A-Z][A-Z0-9&]{1,7})s?"
+
+
+_QUOTE = '["“”‘’]?'
+
+
+# Brackets are found first, and looked at with what stands before them: searching for words that end in a bracket
+# would try every word of the text.
+_BRACKETS = re.compile(r"\(([^()]{2,200})\)")
+
+
+_BRACKETED_SHORT = re.compile(rf"(?:the\s+)?{_QUOTE}{_SHORT}{_QUOTE}")
+
+
+_SHORT_BEFORE = re.compile(rf"(?<!\w){_SHORT}\s+$")
+
+
+_LONG_WORD = re.compile(r"[^\W_][\w'’&/\-]*")
+
+
+_MAX_WORDS = 12
+
+
+_MAX_LONG_CHARACTERS = 200
+
+
+_WINDOW = _MAX_LONG_CHARACTERS + 100
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+_LITTLE = frozenset({"a", "and", "at", "by", "for", "from", "in", "of", "on", "or", "per", "the", "to", "with"})
+
+
+def find_acronyms(texts: Iterable[str]) -> SynonymRules:
+    """The acronyms that texts explain, as rules that lead both ways.
+
+    Args:
+        texts: Contents of documents, any number; read once. Of several explanations of one acronym, the most frequent
+            counts (of equal ones, the first), since one word for two things would mix them up.
+    """
+    return acronym_rules((*found, 1) for text in texts for found in definitions(text))
+
+
+def acronym_rules(found: Iterable[tuple[str, str, int]]) -> SynonymRules:
+    """Rules from (acronym, long form, how often it was explained so); see `find_acronyms`."""
+    counts: dict[str, Counter[str]] = {}
+    for short, long, occurrences in found:
+        counts.setdefault(short, Counter())[long] += occurrences
+    rules = []
+    for short, longs in sorted(counts.items()):
+        phrases = (short, longs.most_common(1)[0][0])
+        rules.append(SynonymRule(phrases, phrases, ACRONYM_WEIGHT))
+    return SynonymRules(tuple(rules))
+
+
+def acronym_enhancer(found: Iterable[tuple[str, str, int]], analyzer: Analyzer) -> SynonymEnhancer:
+    """Adds the other form to a query that has one of these, both ways.
+
+    Args:
+        found: See `acronym_rules`. An acronym that reads like a function word ("OR") is left out: nothing finds it.
+        analyzer: Of the collection's language.
+    """
+    rules = acronym_rules(found).rules
+    usable = tuple(rule for rule in rules if all(map(analyzer.query_terms, rule.originals)))
+    return SynonymEnhancer(SynonymRules(usable), analyzer, name="acronyms")
+
+
+def definitions(text: str) -> Iterator[tuple[str, str]]:
+    """Every acronym that a text explains, with its long form in lower case; in their order, with repetitions."""
+    for found in _BRACKETS.finditer(text):
+        before = text[max(0, found.start() - _WINDOW) : found.start()]
+        after = _BRACKETED_SHORT.fullmatch(found[1])
+        if after:
+            short, words = after["short"], _words_at_end(before)
+            long = _long_form(short, words)
+        else:
+            ahead = _SHORT_BEFORE.search(before[-20:])
+            words = found[1].split()
+            if not ahead or len(words) > _MAX_WORDS or not all(map(_LONG_WORD.fullmatch, words)):
+                continue
+            short, long = ahead["short"], _long_form(ahead["short"], words)
+            if long and len(long.split()) < len(words):
+                continue
+        if long and len(long) <= _MAX_LONG_CHARACTERS:
+            yield short, long
+
+
+def _words_at_end(text: str) -> list[str]:
+    """The last words of a text that nothing but white space stands between, and at its end."""
+    if not text[-1:].isspace():
+        return []
+    words: list[str] = []
+    for word in reversed(text.split()[-_MAX_WORDS:]):
+        if not _LONG_WORD.fullmatch(word):
+            break
+        words.insert(0, word)
+    return words
+
+
+def _long_form(short: str, words: list[str]) -> str | None:
+    """The last words of ``words`` whose initials are the acronym's letters; None where there are none such."""
+    letters = [letter for letter in short.casefold() if letter.isalpha()]
+    if len(letters) != len(short.replace("&", "")) or len(letters) < 2:
+        return None
+    place = len(words)
+    while letters and place:
+        place -= 1
+        initials = [part[0].casefold() for part in _WORD.findall(words[place])]
+        if initials and initials == letters[-len(initials) :]:
+            del letters[-len(initials) :]
+        elif words[place].casefold() not in _LITTLE:
+            return None
+    # A long form begins with a word of weight, and is more than one.
+    chosen = words[place:]
+    return " ".join(chosen).lower() if not letters and len(chosen) > 1 else None
+
+
+# Financial measures: the lines of statements that a question about one is answered from.
+#
+# A question for the quick ratio of a company is answered by its balance sheet, which says "quick ratio" nowhere, as
+# its cash flow statement does not say "capex". `accounting.txt` has the measures; `docs/how-to/query-enhancement.md`
+# what was measured.
+
+
+#: What a line's words are worth beside the measure's own: another name of one thing, as an acronym's long form is.
+LINE_WEIGHT = 0.8
+
+
+#: A query takes up the lines of so many measures, the first ones.
+MAX_MEASURES = 8
+
+
+#: Texts with all of these words may hold financial statements.
+STATEMENT_WORDS = ("consolidated", "statements", "assets", "liabilities", "equity", "cash", "flows")
+
+
+_STATEMENTS = {
+    "income": "consolidated statements of income operations earnings",
+    "balance": "consolidated balance sheets",
+    "cash": "consolidated statements of cash flows",
+}
+
+
+_FISCAL_YEAR = re.compile(r"(?<!\w)(FY\s?['’]?(\d{4}|\d{2}))(?!\w)")
+
+
+_RECENT = "20"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A name of a measure as it stands in a question, and where its figures are.
+
+    Attributes:
+        name: As the question has it.
+        lines: Of the statements, to be searched; none where the name is a statement's.
+        statements: Their names.
+        same: Lines that are the measure in other words; none: it is computed.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+    statements: tuple[str, ...]
+    same: tuple[str, ...]
+
+
+def find_measures(question: str) -> list[Measure]:
+    """The measures that a question names, in its order, each once.
+
+    Args:
+        question: Of any length. Of names within one another, the longest counts.
+    """
+    pattern, rules = _glossary()
+    found: dict[str, Measure] = {}
+    for match in pattern.finditer(question.replace("’", "'")):
+        rule = rules[match[0]] if match[0] in rules else rules[match[0].lower()]
+        found.setdefault(match[0].lower(), replace(rule, name=match[0]))
+    return list(found.values())
+
+
+class AccountingEnhancer:
+    """Adds the lines of statements to a query that names a financial measure. Safe to share between threads.
+
+    Both retrievers get them: the lexical one as words, the dense one as a text whose embedding joins the query's. A
+    fiscal year (``FY2018``, ``FY18``) is searched as its year, too. What answers must hold the
+    measure, by its name or by a line that is the same, and the year.
+
+    A query that names no measure, or one of a collection without statements, is left as it is, without a note.
+
+    Args:
+        holds_statements: Whether the collection may hold financial statements; asked for queries with measures only.
+    """
+
+    name = "accounting"
+
+    def __init__(self, holds_statements: Callable[[], bool]) -> None:
+        self._holds_statements = holds_statements
+
+    def enhance(self, plan: QueryPlan) -> QueryPlan:
+        """See `recollect.retrieval.enhance.plan.QueryEnhancer`."""
+        measures = find_measures(plan.query)[:MAX_MEASURES]
+        years = tuple(_years(plan.query))
+        if not (measures or years) or not self._holds_statements():
+            return plan
+        lines = (Expansion(one.name, text, LINE_WEIGHT) for one in measures for text in (*one.lines, *one.statements))
+        told = [f"{one.name} → {', '.join((*one.lines, *one.statements))}" for one in measures]
+        told += [f"{year.original} → {year.text}" for year in years]
+        answer = "; ".join(dict.fromkeys(text for one in measures for text in (*one.statements, *one.lines)))
+        return replace(
+            plan,
+            expansions=tuple(dict.fromkeys((*plan.expansions, *lines, *years))),
+            wordings=(*plan.wordings, *_wordings(measures, years)),
+            hypothetical_answers=(*plan.hypothetical_answers, *([answer] if answer else [])),
+            notes=(*plan.notes, EnhancementNote(name=self.name, outcome="applied", detail="; ".join(told))),
+        )
+
+
+def _years(question: str) -> Iterator[Expansion]:
+    for match in _FISCAL_YEAR.finditer(question):
+        year = match[2] if len(match[2]) > len(_RECENT) else f"{_RECENT}{match[2]}"
+        yield Expansion(match[1], year, 1.0)
+
+
+def _wordings(measures: Sequence[Measure], years: Sequence[Expansion]) -> Iterator[Wording]:
+    # The name of a statement says where to look, and nothing that an answer must hold.
+    yield from (Wording(one.name, one.same, needed=True) for one in measures if one.lines or one.same)
+    yield from (Wording(year.original, (year.text,), needed=True) for year in years)
+
+
+@cache
+def _glossary() -> tuple[re.Pattern[str], dict[str, Measure]]:
+    """What finds names in a question, and measures by name: as it is written, or in small letters."""
+    rules: dict[str, Measure] = {}
+    text = files("recollect.retrieval.enhance").joinpath("accounting.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        told, _, found_in = line.partition("=>")
+        names, _, same = told.partition(" = ")
+        lines, _, statements = found_in.partition("@")
+        rule = Measure("", _listed(lines), tuple(map(_STATEMENTS.__getitem__, _listed(statements))), _listed(same))
+        rules |= dict.fromkeys(_listed(names), rule)
+    longest_first = sorted(rules, key=len, reverse=True)
+    names = "|".join(re.escape(name) if name[0].isupper() else f"(?i:{re.escape(name)})" for name in longest_first)
+    return re.compile(rf"(?<!\w)(?:{names})(?!\w)"), rules
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -37,7 +37,7 @@ class Reranker(Protocol):
     """Scores passages against a question, one by one. Safe to share between threads.
 
     Implementations neither order nor drop candidates, and do not mix in the first stage's score: that is what
-    `recollect.retrieval.rerank.apply.apply` does, the same way for all of them.
+    `recollect.retrieval.ranking.apply` does, the same way for all of them.
     """
 
     @property
@@ -60,3 +60,31 @@ class Reranker(Protocol):
             StoreError: What is stored for the candidates cannot be read.
         """
         ...
+
+
+# Reranking by a model that reads question and passage together.
+
+
+class PairScorer(Protocol):
+    """Scores pairs of texts; `recollect.embedding.cross_encoder.CrossEncoder` is one."""
+
+    def scores(self, query: str, passages: Sequence[str]) -> list[float]:
+        """One number per passage, higher is better."""
+        ...
+
+
+class CrossEncoderReranker:
+    """Scores passages by a cross-encoder: the most precise measure here, and by far the slowest.
+
+    Args:
+        scorer: The model, of this machine or a provider's.
+        name: What searches and logs call it.
+    """
+
+    def __init__(self, scorer: PairScorer, *, name: str = "cross_encoder") -> None:
+        self.name = name
+        self._scorer = scorer
+
+    def rerank(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
+        """See `Reranker`."""
+        return self._scorer.scores(query, [candidate.text for candidate in candidates])

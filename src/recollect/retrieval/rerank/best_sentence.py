@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.chunking.sentences import sentence_spans
-from recollect.retrieval.rerank._memory import BoundedMemory, text_key
 from recollect.retrieval.rerank.base import Candidate
+from recollect.retrieval.rerank.late_interaction import BoundedMemory, text_key
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 
-from recollect.retrieval.rerank._memory import BoundedMemory, text_key
 from recollect.retrieval.rerank.base import Candidate
 from recollect.retrieval.rerank.packing import maxsim, pack
 
 #: Memory that token vectors computed at query time may take in this process.
 CACHE_BYTES = 64 << 20
 
+
 #: Gives the packed token vectors that are stored for chunks; those that have none are left out.
 StoredVectors = Callable[[Sequence[int]], Mapping[int, bytes]]
+
 
 Floats = npt.NDArray[np.float32]
 
@@ -75,3 +79,44 @@ class LateInteractionReranker:
             self._memory.put_many(fresh)
             found |= fresh
         return {text: found[key].tobytes() for text, key in keys.items()}
+
+
+# Arrays kept in this process by what they were computed from, the least recently used dropped first.
+
+
+Array = npt.NDArray[Any]
+
+
+class BoundedMemory:
+    """A cache of arrays with a bound on their bytes. Safe to share between threads.
+
+    Args:
+        max_bytes: What the arrays may take together; one that is larger alone is not kept.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._arrays: LRUCache[bytes, Array] = LRUCache(max_bytes, getsizeof=lambda array: array.nbytes)
+        self._lock = threading.Lock()
+
+    @property
+    def size_bytes(self) -> int:
+        """What the arrays take now."""
+        return int(self._arrays.currsize)
+
+    def get_many(self, keys: Iterable[bytes]) -> dict[bytes, Array]:
+        """The arrays that are kept; they must not be written to."""
+        with self._lock:
+            return {key: self._arrays[key] for key in keys if key in self._arrays}
+
+    def put_many(self, arrays: Mapping[bytes, Array]) -> None:
+        """Keep arrays, dropping what was used least recently."""
+        with self._lock:
+            for key, array in arrays.items():
+                if array.nbytes <= self._arrays.maxsize and key not in self._arrays:
+                    # A copy: a view would hold the whole array that it was cut from.
+                    self._arrays[key] = np.array(array)
+
+
+def text_key(text: str) -> bytes:
+    """The key of what was computed from a text: the SHA-256 of its UTF-8, lone surrogates allowed."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.quantise import Precision
-    from recollect.retrieval.rerank.base import Candidate, Reranker
-    from recollect.retrieval.rerank.cross_encoder import PairScorer
+    from recollect.retrieval.rerank.base import Candidate, PairScorer, Reranker
     from recollect.retrieval.rerank.late_interaction import StoredVectors
 
 
@@ -170,7 +169,7 @@ def _late_interaction(request: _Request) -> Reranker:
 def _cross_encoder(request: _Request) -> Reranker:
     from recollect.embedding.cross_encoder import CrossEncoder
     from recollect.embedding.models import ModelCache
-    from recollect.retrieval.rerank.cross_encoder import CrossEncoderReranker
+    from recollect.retrieval.rerank.base import CrossEncoderReranker
 
     if request.model is None or request.model_directory is None:
         raise UsageError(
@@ -183,7 +182,7 @@ def _cross_encoder(request: _Request) -> Reranker:
 
 
 def _hosted(request: _Request) -> Reranker:
-    from recollect.retrieval.rerank.cross_encoder import CrossEncoderReranker
+    from recollect.retrieval.rerank.base import CrossEncoderReranker
 
     if request.scorer is None:
         raise UsageError("The reranker 'hosted' is a provider's model: configure one ([rag.reranking] provider).")

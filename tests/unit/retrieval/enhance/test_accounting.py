@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.retrieval.enhance.accounting import AccountingEnhancer, find_measures
 from recollect.retrieval.enhance.plan import QueryPlan, enhance
+from recollect.retrieval.enhance.synonyms import AccountingEnhancer, find_measures
 
 HOLDS = AccountingEnhancer(lambda: True)
 

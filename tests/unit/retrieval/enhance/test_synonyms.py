@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.wording import Wording
 from recollect.retrieval.analysis import Analyzer
-from recollect.retrieval.enhance.acronyms import find_acronyms
 from recollect.retrieval.enhance.plan import Expansion, QueryPlan, enhance
 from recollect.retrieval.enhance.synonyms import (
     MAX_EXPANSIONS,
     SynonymEnhancer,
     SynonymRule,
     SynonymRules,
+    find_acronyms,
     load_synonyms,
     parse_synonyms,
 )

@@ -9,12 +9,11 @@ import pytest
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.interruption import Interrupted, Interruption, current
-from recollect.retrieval.rerank._memory import BoundedMemory
 from recollect.retrieval.rerank.base import Candidate
 from recollect.retrieval.rerank.best_sentence import BestSentenceReranker
 from recollect.retrieval.rerank.bm25 import Bm25Reranker
 from recollect.retrieval.rerank.consensus import ConsensusReranker
-from recollect.retrieval.rerank.late_interaction import LateInteractionReranker
+from recollect.retrieval.rerank.late_interaction import BoundedMemory, LateInteractionReranker
 from recollect.retrieval.rerank.packing import pack
 from recollect.retrieval.rerank.registry import DEFAULTS, make_reranker
 
