@@ -205,9 +205,11 @@ def test_a_bare_version_imports_the_command_line_and_nothing_below_it(tmp_path: 
 
 
 def test_a_query_imports_neither_other_commands_nor_what_reads_and_cuts_documents(dsn: str, tmp_path: Path):
-    with recollect.RAGPipeline(recollect.RAGConfig.load(storage={"dsn": dsn})) as rag:
-        rag.collections.ensure()
-    modules = _imported_by("query", "words", "--mode", "lexical", "--json", "--dsn", dsn, folder=tmp_path)
+    with recollect.RAGPipeline(recollect.RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "hashing"})) as rag:
+        rag.ingest("Annual leave is 30 days.")
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[rag.embedding]\nprovider = "hashing"\n', encoding="utf-8")
+    modules = _imported_by("--config", str(settings), "query", "leave", "--json", "--dsn", dsn, folder=tmp_path)
     assert "recollect.retrieval.lexical" in modules
     assert _of([name for name in COMMANDS if name != "recollect.cli.query"], modules) == []
     assert _of(UNUSED_BY_QUERIES, modules) == []

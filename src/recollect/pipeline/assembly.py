@@ -254,7 +254,8 @@ class Assembly:
         spec = self.config.documents.describe_images
         if spec is None:
             return None
-        from recollect.pipeline.models import ModelDescriber, language_model, require_seeing, with_model
+        from recollect.pipeline.describing import ModelDescriber, require_seeing
+        from recollect.pipeline.models import language_model, with_model
 
         require_seeing(spec)
         model = self.given_chat_model

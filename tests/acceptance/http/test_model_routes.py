@@ -204,7 +204,6 @@ def test_a_job_that_is_cancelled_ends_and_is_gone_on_with(rag, operator, monkeyp
     worker_of(rag.standpoint.assembly, ends="empty").run()
     assert operator.get(where).json()["status"] == "cancelled" and model_of(rag) == "hashing:64"
     (half,) = operator.get(SPACES).json()["beside"]
-    print("HALF", half)
     assert (half["status"], 0 < half["filled"] < half["total"]) == ("filling", True)
     monkeypatch.setattr(rag.store.spaces, "add", add)
     done = ended(rag, operator, operator.post(SPACES, json={"model": "hashing:96", "samples": 0, "pause": 0}))
