@@ -21,9 +21,9 @@ def told(recollect, tmp_path):
 
 def test_the_audit_is_listed_verified_and_exported(told, tmp_path):
     listed = told("audit", "list", "--json").json
-    assert [one["action"] for one in listed["entries"]] == ["erase_proof", "erase"]
-    assert listed["next_before"] is None and listed["entries"][1]["details"]["reason"] == "asked for"
-    assert [one["number"] for one in told("audit", "list", "--action", "erase", "--json").json["entries"]] == [1]
+    assert [one["action"] for one in listed["items"]] == ["erase_proof", "erase"]
+    assert listed["next_cursor"] is None and listed["items"][1]["details"]["reason"] == "asked for"
+    assert [one["number"] for one in told("audit", "list", "--action", "erase", "--json").json["items"]] == [1]
     assert "reason asked for" in told("audit", "list", "--since", "1h", "--limit", 1, "--before", 2).out
     assert told("audit", "list", "--until", "2020").out == "Nothing is recorded.\n"
     verified = told("audit", "verify", "--json").json
@@ -83,7 +83,7 @@ def test_the_audit_of_an_erased_tenant_is_found_by_its_number(told, tmp_path):
     number = made.get("number") or made["tenant_id"]
     assert told("audit", "list", "--tenant", "acme").out == "Nothing is recorded.\n"
     told("tenants", "erase", "acme", "--yes")
-    (entry,) = told("audit", "list", "--tenant", number, "--json").json["entries"]
+    (entry,) = told("audit", "list", "--tenant", number, "--json").json["items"]
     assert entry["action"] == "erase_tenant"
     assert len(told("audit", "verify", "--json").json["chains"]) == 2
     assert len(told("audit", "verify", "--tenant", number, "--json").json["chains"]) == 1
@@ -91,20 +91,19 @@ def test_the_audit_of_an_erased_tenant_is_found_by_its_number(told, tmp_path):
 
 def test_what_was_shown_is_listed(recollect, dsn):
     from recollect import RAGConfig, RAGPipeline
-    from recollect.model.shown import Access
+    from recollect.model.shown import Access, ShownDocument
 
     assert "Nothing is recorded" in recollect("audit", "accesses").out
     with RAGPipeline(RAGConfig.load(storage={"dsn": dsn})) as rag:
         shown = {"actor": "user:ann", "action": "search", "request_id": None, "question_hash": None}
         for question, document in (("Why?", 1), ("When?", 2)):
-            access = Access(
-                access_id=0, at=datetime.now(UTC), question=question, documents=(document,), versions=(0,), **shown
-            )
+            shown_documents = (ShownDocument(document, None),)
+            access = Access(access_id=0, at=datetime.now(UTC), question=question, documents=shown_documents, **shown)
             rag.standpoint.assembly.access_log.add(1, access)
     assert "user:ann search Why? documents 1" in recollect("audit", "accesses", "--document", "1").out
     told = recollect("audit", "accesses", "--json", "--limit", "1").json
-    assert told["accesses"][0]["question"] == "When?" and told["next_before"]
-    assert recollect("audit", "accesses", "--actor", "user:bob", "--json").json["accesses"] == []
+    assert told["items"][0]["question"] == "When?" and told["next_cursor"]
+    assert recollect("audit", "accesses", "--actor", "user:bob", "--json").json["items"] == []
 
 
 def test_a_chain_without_entries_is_none_whoever_asks_for_it(recollect):

@@ -27,7 +27,7 @@ def test_a_key_from_its_making_to_its_end(recollect):
     assert f"{key.key_id} (reports) is revoked" in recollect("keys", "revoke", key.key_id).out
     assert "revoked" in recollect("keys", "list").out
     assert "make a new one" in recollect("keys", "rotate", key.key_id, status=1).err
-    actions = [one["action"] for one in recollect("audit", "list", "--json").json["entries"]]
+    actions = [one["action"] for one in recollect("audit", "list", "--json").json["items"]]
     assert actions == ["revoke_key", "rotate_key", "rotate_key", "create_key"]
 
 

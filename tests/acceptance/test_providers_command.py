@@ -69,9 +69,9 @@ def test_a_store_lives_on_providers_models_and_logs_what_they_were_asked(hosted,
     # The store keeps it, so that no process after it asks again.
     scale = ["embed", "embed"]
     search = ["embed", "rerank"]
-    assert [one["kind"] for one in reversed(logged["requests"])] == ["embed", *search, *scale, *search, "answer"]
-    assert logged["next_before"] is None
-    first = logged["requests"][0]
+    assert [one["kind"] for one in reversed(logged["items"])] == ["embed", *search, *scale, *search, "answer"]
+    assert logged["next_cursor"] is None
+    first = logged["items"][0]
     assert (first["provider"], first["model"], first["success"], first["error"]) == ("openai", "m", True, None)
     assert (first["input_tokens"], first["output_tokens"], first["cost"]) == (11, 7, 22e-6)
     with psycopg.connect(dsn) as connection:
@@ -93,7 +93,7 @@ def test_a_reranker_that_fails_leaves_the_first_order_and_says_so(hosted, server
     assert len(reply["results"]) == 1
     assert reply["reranked"] is False
     assert "HTTP 500" in reply["explain"]["rerank_reason"]
-    (failed,) = hosted("requests", "list", "--failed", "--json").json["requests"]
+    (failed,) = hosted("requests", "list", "--failed", "--json").json["items"]
     assert (failed["kind"], failed["error"], failed["status"]) == ("rerank", "server", 500)
     assert "server (HTTP 500)" in hosted("requests", "list", "--failed").out
 

@@ -44,7 +44,7 @@ def test_fifty_for_five_and_what_is_configured_or_given_in_their_place(pumps, se
     (pumps.folder / "recollect.toml").write_text("[rag.reranking]\ncandidates = 80\ntop_k = 2\n", encoding="utf-8")
     assert asked() == (80, 2)
     assert asked("--rerank-candidates", "20", "--top-k", "4") == (20, 4)
-    requests = pumps("requests", "list", "--kind", "rerank", "--json").json["requests"]
+    requests = pumps("requests", "list", "--kind", "rerank", "--json").json["items"]
     costs = {one["inputs"]: one["cost"] for one in requests}
     assert costs[50] == pytest.approx(0.002), "one search of fifty passages, at two for a thousand"
 

@@ -25,20 +25,15 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
 from recollect.model.answer import Answer, UnsupportedSentence
-from recollect.model.audit import AuditBreak
 from recollect.model.contexts import ContextEstimate
 from recollect.model.document_session import SessionConfig
 from recollect.model.original import Original
 from recollect.model.outline import PageBox
-from recollect.model.requests import LoggedRequest, RequestTotals
 from recollect.model.scrub import ScrubReport
-from recollect.model.shown import Access
 from recollect.model.tenant import SharedCollection, TenantQuota
 from recollect.model.usage import TokenUsage
 from recollect.replies import (
-    accesses,
     answers,
-    audit,
     collections,
     contents,
     contexts,
@@ -52,7 +47,6 @@ from recollect.replies import (
     keys,
     me,
     memory,
-    requests,
     search,
     sessions,
     situating,
@@ -164,12 +158,10 @@ def replies_of(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., 
     yield from of_documents(view)
     yield from of_keys(view)
     yield from of_servers()
-    yield from of_accesses()
     yield from of_reports(view)
     yield from of_conversations(view)
     yield from of_facts(view)
     yield from of_rights(view, folder)
-    yield from of_requests()
 
 
 def before_the_second_version(view: View) -> View:
@@ -327,15 +319,6 @@ def of_models(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
         yield situating.context_estimate_json, situating.context_estimate_json(needed)
 
 
-def of_accesses() -> Iterator[tuple[Callable[..., Any], Any]]:
-    facts: dict[str, Any] = {"at": datetime.now(UTC), "actor": "user:ann", "action": "search", "request_id": "r"}
-    asked = Access(access_id=2, **facts, question="Why?", question_hash="ab", documents=(1, 2), versions=(3, 0))
-    changed = Access(access_id=1, **facts, question=None, question_hash=None, documents=(), versions=())
-    yield from ((accesses.access_json, accesses.access_json(one)) for one in (asked, changed))
-    yield accesses.access_list_json, accesses.access_list_json([asked], more=True)
-    yield accesses.access_list_json, accesses.access_list_json([], more=False)
-
-
 def of_keys(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     ann = Principal(user_id="ann", roles=("clerk",), department="hr", groups=("staff",))
     for principal in (None, ann):
@@ -450,13 +433,6 @@ def of_rights(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., A
             grants.collection_grants_json(of_collection, collection="default", changed=count),
         )
     yield grants.changed_grants_json, grants.changed_grants_json(changed)
-    entries = view.audit.list()
-    assert entries
-    yield audit.audit_record_json, audit.audit_record_json(entries[0])
-    yield audit.audit_list_json, audit.audit_list_json(entries[:1], more=True)
-    chains = view.audit.verify()
-    broken = replace(chains[0], broken=AuditBreak(number=1, audit_id=None, at=None, problem="It is gone."))
-    yield audit.audit_verification_json, audit.audit_verification_json([*chains, broken])
     made_tenant = view.tenants.create("acme", quota=TenantQuota(max_documents=10))
     yield tenants.tenant_json, tenants.tenant_json(made_tenant)
     shared = SharedCollection(tenant_id=1, tenant_name="default", collection="default", active=True)
@@ -467,43 +443,6 @@ def of_rights(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., A
     yield tenants.tenant_list_json, tenants.tenant_list_json(view.tenants.list(), more=True)
     yield tenants.tenant_export_json, tenants.tenant_export_json(view.tenants.export("acme", folder / "acme"))
     yield tenants.tenant_erasure_json, tenants.tenant_erasure_json(view.tenants.erase("acme"))
-
-
-def of_requests() -> Iterator[tuple[Callable[..., Any], Any]]:
-    logged = LoggedRequest(
-        request_id=1,
-        at=datetime.now(UTC),
-        kind="answer",
-        provider="openai",
-        model="small",
-        inputs=1,
-        input_tokens=10,
-        output_tokens=5,
-        tokens_estimated=False,
-        attempts=1,
-        milliseconds=12.5,
-        success=False,
-        error="rate_limited",
-        status=429,
-        cost=0.1,
-    )
-    yield requests.logged_request_json, requests.logged_request_json(logged)
-    yield requests.request_list_json, requests.request_list_json([logged], more=True)
-    totals = RequestTotals(
-        kind="answer",
-        provider="openai",
-        model="small",
-        requests=1,
-        failures=1,
-        attempts=1,
-        inputs=1,
-        input_tokens=10,
-        output_tokens=5,
-        mean_milliseconds=None,
-        p95_milliseconds=None,
-        cost=None,
-    )
-    yield requests.request_stats_json, requests.request_stats_json([totals])
 
 
 def optional_keys(schema: dict[str, Any]) -> set[str]:

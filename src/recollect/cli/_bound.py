@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import or_
-from types import UnionType
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 import typer
@@ -18,6 +18,7 @@ from recollect.cli._options import command
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.page import Page, cursor_at
+from recollect.model.record import json_of
 from recollect.operations.declaring import Operation, operations_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def bind(
     show: Mapping[str, Show],
     *,
     names: Mapping[str, str] | None = None,
+    tenant: Callable[[CommandContext], int | str | None] | None = None,
 ) -> None:
     """Make commands of the operations of a group, for a store and for a server.
 
@@ -47,22 +49,30 @@ def bind(
         of: What has them as its methods, of a view.
         show: By the name of an operation that becomes a command, what shows a person what it gave.
         names: Of commands that are not called as the operation is.
+        tenant: Of commands for the store's owner alone, which take no ``--as``: the tenant that they ask about.
     """
     for operation, shown in show.items():
         declared, called = operations_of(group)[operation], (names or {}).get(operation, operation)
-        command(app, called, remote=True)(_command(declared, of, shown, f"recollect {name} {called}"))
+        command(app, called, remote=True)(_command(declared, of, shown, f"recollect {name} {called}", tenant))
 
 
-def _command(declared: Operation, of: Callable[[View], Any], show: Show, called: str) -> Callable[..., int]:
-    def run(ctx: CommandContext, actor: ActorOptions, **given: Any) -> int:  # noqa: ANN401 - options of any type
+def _command(
+    declared: Operation,
+    of: Callable[[View], Any],
+    show: Show,
+    called: str,
+    tenant: Callable[[CommandContext], int | str | None] | None,
+) -> Callable[..., int]:
+    def run(ctx: CommandContext, asking: ActorOptions | None = None, **given: Any) -> int:  # noqa: ANN401 - options of any type
         before = given.pop("before", None)
         if before is not None:
             given["cursor"] = cursor_at(_position(declared, before))
         said = {name: argument_text(one) if isinstance(one, str) else one for name, one in given.items()}
-        with ctx.view(principal=actor.actor()) as view:
+        whose = None if tenant is None else tenant(ctx)
+        with ctx.view(tenant=whose, principal=None if asking is None else asking.actor()) as view:
             found = getattr(of(view), declared.name)(**said)
         if ctx.json:
-            ctx.emit(declared.told(found))
+            ctx.emit(json_of(declared.told(found)))
             return 0
         show(ctx, found)
         if isinstance(found, Page) and found.next_cursor is not None:
@@ -72,7 +82,7 @@ def _command(declared: Operation, of: Callable[[View], Any], show: Show, called:
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter("ctx", keyword, annotation=CommandContext),
-        inspect.Parameter("actor", keyword, annotation=ActorOptions),
+        *([] if tenant is not None else [inspect.Parameter("asking", keyword, annotation=ActorOptions)]),
         *(_parameter(declared, one) for one in declared.parameters.values()),
     ]
     if declared.paged:
@@ -84,8 +94,8 @@ def _command(declared: Operation, of: Callable[[View], Any], show: Show, called:
 
 def _position(declared: Operation, before: str) -> int | str:
     """Where a page begins behind what stands last on the page before: a number or a name, as one is shown by it."""
-    (key,) = operations_of(declared.group)["get"].parameters.values()
-    if _plain(key.annotation) is not int:
+    get = operations_of(declared.group).get("get")
+    if get is not None and all(_plain(key.annotation) is not int for key in get.parameters.values()):
         return argument_text(before)
     number = whole_number(before)
     if number is None:
@@ -99,7 +109,8 @@ def _parameter(declared: Operation, one: inspect.Parameter) -> inspect.Parameter
     if one.name in declared.in_path:
         shown: Any = typer.Argument(metavar=one.name.removesuffix("_id").upper(), help=said, **bounds)
     else:
-        shown = typer.Option(help=said, **bounds)
+        # A flag has no opposite that is spelt out: leaving it away says that.
+        shown = typer.Option(*([f"--{one.name}"] if _plain(one.annotation) is bool else ()), help=said, **bounds)
     return one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_plain(one.annotation), shown])
 
 
@@ -119,5 +130,7 @@ def _plain(hint: Any) -> Any:  # noqa: ANN401 - any annotation
     if get_origin(hint) is Annotated:
         return _plain(get_args(hint)[0])
     if get_origin(hint) in {Union, UnionType}:
-        return reduce(or_, map(_plain, get_args(hint)))
+        kinds = set(map(_plain, get_args(hint)))
+        # Whatever may be text is given as text, of which the operation says what it is.
+        return reduce(or_, kinds & {str, NoneType} if str in kinds else kinds)
     return hint

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from recollect.model.page import MOST_OF_A_PAGE, cursor_at, every
 
 if TYPE_CHECKING:
     from recollect.cli._command_context import CommandContext
@@ -35,7 +38,10 @@ def show_receipts(
         nothing: What to say where there are none.
     """
     with ctx.view() as view:
-        records = view.audit.list(action=action, limit=limit, before=before)
+        cursor = None if before is None else cursor_at(before)
+        records = list(
+            islice(every(view.audit.list, action=action, cursor=cursor, limit=min(limit, MOST_OF_A_PAGE)), limit)
+        )
     if ctx.json:
         receipts = [
             {"receipt_id": one.audit_id, "erased_at": one.at.isoformat(), "erased_by": one.actor, **one.details}

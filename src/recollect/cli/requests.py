@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from recollect.cli._command_context import CommandContext
-from recollect.cli._options import command
+from recollect.cli._bound import bind
 from recollect.cli._terminal import one_line
-from recollect.replies.requests import request_list_json, request_stats_json
+from recollect.operations.audit import RequestOperations
 
 if TYPE_CHECKING:
+    from recollect.cli._command_context import CommandContext
+    from recollect.model.page import Page
     from recollect.model.requests import LoggedRequest, RequestTotals
 
 app = typer.Typer(
@@ -21,47 +21,11 @@ app = typer.Typer(
 )
 
 
-class _Kind(StrEnum):
-    EMBED = "embed"
-    RERANK = "rerank"
-    ANSWER = "answer"
-
-
-_Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only of this time or later.")]
-_Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only before this time.")]
-
-
-def _list(
-    ctx: CommandContext,
-    *,
-    kind: Annotated[_Kind | None, typer.Option(help="Only of this kind.")] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only those without a usable answer.")] = False,
-    since: _Since = None,
-    until: _Until = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Requests at most.")] = 100,
-    before: Annotated[int | None, typer.Option(min=1, help="Only requests before this id: the next page.")] = None,
-) -> int:
-    """List requests to providers, newest first."""
-    with ctx.view() as view:
-        found = view.audit.requests(
-            kind=None if kind is None else kind.value,
-            failed=failed,
-            since=since,
-            until=until,
-            before=before,
-            limit=limit + 1,
-        )
-    page, more = found[:limit], len(found) > limit
-    if ctx.json:
-        ctx.emit(request_list_json(page, more=more))
-        return 0
-    for one in page:
+def _listed(ctx: CommandContext, requests: Page[LoggedRequest]) -> None:
+    for one in requests:
         ctx.out.print(one_line(_line(one)), soft_wrap=True)
-    if not page:
+    if not requests:
         ctx.out.print("Nothing was asked of a provider, or it is past its retention.")
-    if more:
-        ctx.note(f"There are more: recollect requests list --before {page[-1].request_id}")
-    return 0
 
 
 def _line(one: LoggedRequest) -> str:
@@ -76,18 +40,11 @@ def _line(one: LoggedRequest) -> str:
     )
 
 
-def _stats(ctx: CommandContext, *, since: _Since = None, until: _Until = None) -> int:
-    """Sum requests to providers up, by kind and model."""
-    with ctx.view() as view:
-        totals = view.audit.request_totals(since=since, until=until)
-    if ctx.json:
-        ctx.emit(request_stats_json(totals))
-        return 0
+def _summed(ctx: CommandContext, totals: list[RequestTotals]) -> None:
     for one in totals:
         ctx.out.print(one_line(_total(one)), soft_wrap=True)
     if not totals:
         ctx.out.print("Nothing was asked of a provider, or it is past its retention.")
-    return 0
 
 
 def _total(one: RequestTotals) -> str:
@@ -105,5 +62,12 @@ def _total(one: RequestTotals) -> str:
     )
 
 
-command(app, "list", remote=True)(_list)
-command(app, "stats", remote=True)(_stats)
+bind(
+    app,
+    "requests",
+    RequestOperations,
+    lambda view: view.audit,
+    {"requests": _listed, "request_totals": _summed},
+    names={"requests": "list", "request_totals": "stats"},
+    tenant=lambda _: None,
+)

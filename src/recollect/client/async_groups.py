@@ -15,7 +15,12 @@ from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, Tena
 from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, lined_awaited, paged_awaited
-from recollect.operations.awaited import AsyncJobOperations, AsyncLoginOperations
+from recollect.operations.awaited import (
+    AsyncAuditOperations,
+    AsyncJobOperations,
+    AsyncLoginOperations,
+    AsyncRequestOperations,
+)
 from recollect.operations.declaring import bind, made
 
 if TYPE_CHECKING:
@@ -39,15 +44,10 @@ class _Group:
         bind(cls, lambda declared: awaited(asked(declared)))
 
 
-class AsyncAudit(_Group):
+class AsyncAudit(_Group, AsyncAuditOperations, AsyncRequestOperations):
     """What was done, by whom and when. Awaited."""
 
     export = lined_awaited(AuditCalls.export)
-    accesses = awaited(AuditCalls.accesses)
-    verify = awaited(AuditCalls.verify)
-    requests = awaited(AuditCalls.requests)
-    request_totals = awaited(AuditCalls.request_totals)
-    list = awaited(AuditCalls.list)
 
 
 class AsyncCollections(_Group):
@@ -231,7 +231,7 @@ class Groups:
     @property
     def audit(self) -> AsyncAudit:
         """What was done, by whom and when."""
-        return AsyncAudit(AuditCalls(self._at), self._connection)
+        return made(AsyncAudit, AuditCalls(self._at), self._connection)
 
     @property
     def collections(self) -> AsyncCollections:

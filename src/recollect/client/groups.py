@@ -16,6 +16,7 @@ from recollect.client.calls.sources import SourceCalls
 from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.downloads import original_of
 from recollect.client.methods import downloaded, followed, lined, paged, sent
+from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.declaring import bind, made
 from recollect.operations.jobs import JobOperations
 from recollect.operations.logins import LoginOperations
@@ -42,15 +43,10 @@ class _Group:
         bind(cls, lambda declared: sent(asked(declared)))
 
 
-class Audit(_Group):
+class Audit(_Group, AuditOperations, RequestOperations):
     """What was done, by whom and when."""
 
     export = lined(AuditCalls.export)
-    accesses = sent(AuditCalls.accesses)
-    verify = sent(AuditCalls.verify)
-    requests = sent(AuditCalls.requests)
-    request_totals = sent(AuditCalls.request_totals)
-    list = sent(AuditCalls.list)
 
 
 class Collections(_Group):
@@ -243,7 +239,7 @@ class Groups:
     @property
     def audit(self) -> Audit:
         """What was done, by whom and when."""
-        return Audit(AuditCalls(self._at), self._connection)
+        return made(Audit, AuditCalls(self._at), self._connection)
 
     @property
     def collections(self) -> Collections:

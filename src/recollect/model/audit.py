@@ -6,9 +6,10 @@ import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from recollect.errors import UsageError
+from recollect.model.record import Public, Record, public, public_as
 
 #: Who is named in the audit where nobody else is.
 LIBRARY = "library"
@@ -40,25 +41,28 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRecord:
-    """Something that was done; ``details`` as JSON values.
+class AuditRecord(Record):
+    """Something that was done.
 
     Attributes:
+        action: What was done, in one word.
+        actor: Who asked for it.
+        details: JSON values by name: ids, numbers and hashes; nothing of any content.
         number: 1, 2, … within the tenant's chain.
         hash: SHA-256 of the hash before it followed by the entry's content, in hexadecimal digits.
     """
 
-    audit_id: int
-    at: datetime
-    action: str
-    actor: str
-    details: Mapping[str, Any]
-    number: int
-    hash: str
+    audit_id: Public[int]
+    at: Public[datetime]
+    action: Public[str]
+    actor: Public[str]
+    details: Public[Mapping[str, Any]]
+    number: Public[int]
+    hash: Public[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditBreak:
+class AuditBreak(Record):
     """The first entry of a chain that does not follow from what is before it.
 
     Attributes:
@@ -68,10 +72,10 @@ class AuditBreak:
         problem: What is wrong with it, in words.
     """
 
-    number: int
-    audit_id: int | None
-    at: datetime | None
-    problem: str
+    number: Public[int]
+    audit_id: Public[int | None]
+    at: Public[datetime | None]
+    problem: Public[str]
 
     def __str__(self) -> str:
         where = "" if self.audit_id is None else f" (id {self.audit_id} of {self.at:%Y-%m-%d %H:%M:%S})"
@@ -79,24 +83,42 @@ class AuditBreak:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditChain:
+class AuditChain(Record):
     """A tenant's audit, verified.
 
     Attributes:
         tenant_id: Whose; the tenant may be erased.
-        dropped: Numbers up to this one were dropped, by retention or with their tenant; the chain begins behind it.
-        number: Of the newest entry.
-        hash: Its hash, in hexadecimal digits: whoever keeps it elsewhere can tell later whether the past was rewritten.
-        broken: None: every entry follows from the one before it.
+        dropped: How many entries were dropped, by retention or with their tenant; the chain begins behind them.
+        number: How many entries there are, those that were dropped included: the number of the newest one.
+        hash: Of the newest entry, in hexadecimal digits: kept elsewhere, it tells later whether the past was rewritten.
+        broken: The first entry that does not follow from the one before it; None: every one does.
     """
 
-    tenant_id: int
-    dropped: int
-    number: int
-    hash: str
-    broken: AuditBreak | None
+    tenant_id: Public[int]
+    dropped: Public[int]
+    number: Annotated[int, public_as("entries")]
+    hash: Public[str]
+    broken: Public[AuditBreak | None]
 
     @property
+    @public
     def intact(self) -> bool:
         """Whether every entry follows from the one before it."""
         return self.broken is None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditVerification(Record):
+    """The chains of every tenant, or of one, verified.
+
+    Attributes:
+        chains: One a tenant.
+    """
+
+    chains: Public[tuple[AuditChain, ...]]
+
+    @property
+    @public
+    def intact(self) -> bool:
+        """Whether all of them are."""
+        return all(chain.intact for chain in self.chains)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from recollect.model.record import Public, Record
+
 RequestKind: TypeAlias = Literal["embed", "rerank", "answer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRecord:
+class RequestRecord(Record):
     """One request to a provider, its repetitions included.
 
     Attributes:
@@ -29,19 +31,19 @@ class RequestRecord:
         cost: In the currency of the configured prices; None where none is configured.
     """
 
-    kind: RequestKind
-    provider: str
-    model: str
-    inputs: int
-    input_tokens: int
-    output_tokens: int = 0
-    tokens_estimated: bool = False
-    attempts: int = 1
-    milliseconds: float = 0.0
-    success: bool = True
-    error: str | None = None
-    status: int | None = None
-    cost: float | None = None
+    kind: Public[RequestKind]
+    provider: Public[str]
+    model: Public[str]
+    inputs: Public[int]
+    input_tokens: Public[int]
+    output_tokens: Public[int] = 0
+    tokens_estimated: Public[bool] = False
+    attempts: Public[int] = 1
+    milliseconds: Public[float] = 0.0
+    success: Public[bool] = True
+    error: Public[str | None] = None
+    status: Public[int | None] = None
+    cost: Public[float | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,32 +55,38 @@ class LoggedRequest(RequestRecord):
         at: When it ended.
     """
 
-    request_id: int = 0
-    at: datetime
+    request_id: Public[int] = 0
+    at: Public[datetime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestTotals:
+class RequestTotals(Record):
     """The requests of one kind to one model, summed up.
 
     Attributes:
+        kind: ``embed``, ``rerank`` or ``answer``.
+        provider: For instance ``openai``.
+        model: As the provider names it.
         requests: How many.
         failures: How many of them had no usable answer.
         attempts: How often something was sent.
+        inputs: Texts, passages or messages that were sent.
+        input_tokens: What they took.
+        output_tokens: What was written.
         mean_milliseconds: Of the requests that succeeded; None: none did.
         p95_milliseconds: The time that 95 of 100 of them took at most.
         cost: Of those whose cost is known; None: of none.
     """
 
-    kind: str
-    provider: str
-    model: str
-    requests: int
-    failures: int
-    attempts: int
-    inputs: int
-    input_tokens: int
-    output_tokens: int
-    mean_milliseconds: float | None
-    p95_milliseconds: float | None
-    cost: float | None
+    kind: Public[str]
+    provider: Public[str]
+    model: Public[str]
+    requests: Public[int]
+    failures: Public[int]
+    attempts: Public[int]
+    inputs: Public[int]
+    input_tokens: Public[int]
+    output_tokens: Public[int]
+    mean_milliseconds: Public[float | None]
+    p95_milliseconds: Public[float | None]
+    cost: Public[float | None]

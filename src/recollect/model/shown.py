@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from recollect.model.activity import outcome_of
+from recollect.model.record import Public, Record
 
 if TYPE_CHECKING:
     from recollect.model.passage import RetrievedContext, SearchReply
@@ -38,32 +39,46 @@ class Shown:
     outcome: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ShownDocument(Record):
+    """A document that was shown.
+
+    Attributes:
+        version_id: Of its version; None: the present one, or all.
+    """
+
+    document_id: Public[int]
+    version_id: Public[int | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """What the log of accesses holds of it.
+class Access(Record):
+    """Something that was asked, and what was shown for it, or a request that changed something.
 
     Attributes:
         access_id: Grows with time.
         at: When it was shown.
-        actor: To whom.
-        action: As of `Shown`.
+        actor: To whom: the user, and the key.
+        action: ``search``, ``ask``, ``context``, ``read``, …; or the method and the route of what changed something.
+            Beside an ``ask`` whose answer was refused, why: ``refuse/nothing`` (was found), ``refuse/identifier`` (none
+            of the evidence holds it), ``refuse/threshold`` (not reached), ``refuse/unsupported`` (all of it),
+            ``refuse/model`` (knew none).
         request_id: Of the request, as its reply and the log of requests name it.
         question: As it was asked; None: it was not kept, or is past its retention.
-        question_hash: Of the question, keyed with the tenant's salt, in hexadecimal digits; None: there is none.
-        documents: The ids of the documents shown.
-        versions: Of each of them the id of its version; 0: the present one, or all.
+        question_hash: Of the question, keyed with the tenant's salt, in hexadecimal digits: two of the same question
+            are the same; None: there is none.
+        documents: Those that were shown.
         outcome: As of `Shown`.
     """
 
-    access_id: int
-    at: datetime
-    actor: str
-    action: str
-    request_id: str | None
-    question: str | None
-    question_hash: str | None
-    documents: tuple[int, ...]
-    versions: tuple[int, ...]
+    access_id: Public[int]
+    at: Public[datetime]
+    actor: Public[str]
+    action: Public[str]
+    request_id: Public[str | None]
+    question: Public[str | None]
+    question_hash: Public[str | None]
+    documents: Public[tuple[ShownDocument, ...]]
     outcome: str | None = None
 
 

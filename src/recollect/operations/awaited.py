@@ -5,13 +5,73 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
+from recollect.model.audit import AuditRecord, AuditVerification
 from recollect.model.job import Job, JobStatus
 from recollect.model.login import Login
 from recollect.model.page import Page, every_awaited
+from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
+from recollect.model.shown import Access
+from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.declaring import awaiting
 from recollect.operations.jobs import JobOperations
 from recollect.operations.logins import LoginOperations
-from recollect.operations.values import Cursor, Limit, Name, Number
+from recollect.operations.values import Cursor, Limit, Name, Number, Time
+
+
+@awaiting(AuditOperations)
+class AsyncAuditOperations(Protocol):
+    """The audit of a tenant, and the log of what was shown to whom. For the owner of the store. Awaited."""
+
+    async def list(
+        self,
+        *,
+        action: Name | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        cursor: Cursor | None = None,
+        limit: Limit = 100,
+    ) -> Page[AuditRecord]:
+        """List what was done, newest first."""
+        ...
+
+    async def accesses(
+        self,
+        *,
+        document: Number | None = None,
+        actor: Name | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        cursor: Cursor | None = None,
+        limit: Limit = 100,
+    ) -> Page[Access]:
+        """List what the server was asked, and which documents it showed to whom, newest first."""
+        ...
+
+    async def verify(self) -> AuditVerification:
+        """Follow the audit's chain."""
+        ...
+
+
+@awaiting(RequestOperations)
+class AsyncRequestOperations(Protocol):
+    """The requests to providers of models: their figures, never their contents. For the owner of the store. Awaited."""
+
+    async def requests(
+        self,
+        *,
+        kind: RequestKind | None = None,
+        failed: bool = False,
+        since: Time | None = None,
+        until: Time | None = None,
+        cursor: Cursor | None = None,
+        limit: Limit = 100,
+    ) -> Page[LoggedRequest]:
+        """List requests to providers of models, newest first."""
+        ...
+
+    async def request_totals(self, *, since: Time | None = None, until: Time | None = None) -> list[RequestTotals]:
+        """Sum requests to providers of models up, by kind and model."""
+        ...
 
 
 @awaiting(JobOperations)

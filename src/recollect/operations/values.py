@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue, PlainValidator, WithJsonSchema
 
 from recollect.model.arguments import UNSTORABLE
 from recollect.model.page import MOST_OF_A_PAGE
+from recollect.model.time import Moment
 
 
 def storable(text: str) -> str:
@@ -36,3 +37,29 @@ Number = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Limit = Annotated[int, Field(ge=1, le=MOST_OF_A_PAGE)]
 #: Where a page begins.
 Cursor = Annotated[Text, Field(max_length=2_000)]
+
+
+_LONGEST_TIME = 100
+
+
+def _writable(moment: object) -> object:
+    """A time, if it is text as it can be read; `read_time` says what is wrong with anything else."""
+    if isinstance(moment, str) and len(storable(moment)) > _LONGEST_TIME:
+        raise ValueError(f"it must have at most {_LONGEST_TIME} characters")
+    return moment
+
+
+#: What texts of times are: ISO 8601 (without a zone: UTC), now, or how long ago, as 7d.
+TIME_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string", "format": "date-time"},
+            {"type": "string", "format": "date"},
+            {"type": "string", "pattern": "^[1-9][0-9]{0,3}[smhdw]$"},
+            {"const": "now"},
+        ]
+    }
+)
+
+#: A time, as `recollect.model.time.read_time` reads it.
+Time = Annotated[Moment, PlainValidator(_writable), TIME_SCHEMA]

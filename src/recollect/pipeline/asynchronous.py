@@ -8,7 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, assert_type
 
 from recollect.errors import UsageError
-from recollect.operations.awaited import AsyncJobOperations, AsyncLoginOperations
+from recollect.operations.awaited import (
+    AsyncAuditOperations,
+    AsyncJobOperations,
+    AsyncLoginOperations,
+    AsyncRequestOperations,
+)
 from recollect.operations.declaring import bind, made
 from recollect.pipeline.audit import Audit
 from recollect.pipeline.collections import Collections
@@ -58,16 +63,11 @@ class _AsyncGroup:
         bind(cls, lambda declared: threaded(attrgetter(declared.name)))
 
 
-class AsyncAudit(_AsyncGroup):
+class AsyncAudit(_AsyncGroup, AsyncAuditOperations, AsyncRequestOperations):
     """`Audit`, awaited."""
 
-    verify = threaded(Audit.verify)
     export = streamed(Audit.export)
-    requests = threaded(Audit.requests)
-    request_totals = threaded(Audit.request_totals)
-    accesses = threaded(Audit.accesses)
     verify_accesses = threaded(Audit.verify_accesses)
-    list = threaded(Audit.list)
 
 
 class AsyncCollections(_AsyncGroup):
@@ -352,7 +352,7 @@ class AsyncView:
     @property
     def audit(self) -> AsyncAudit:
         """What was done, by whom and when."""
-        return AsyncAudit(self._inner.audit, self._threads)
+        return made(AsyncAudit, self._inner.audit, self._threads)
 
     @property
     def collections(self) -> AsyncCollections:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from typing_extensions import override
+
 from recollect.model.arguments import checked
+from recollect.model.audit import AuditVerification
+from recollect.model.page import Page, number_at
 from recollect.model.time import read_time
+from recollect.operations.audit import AuditOperations, RequestOperations
+from recollect.operations.declaring import implements
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model.audit import AuditChain, AuditRecord
-    from recollect.model.requests import LoggedRequest, RequestTotals
+    from recollect.model.audit import AuditRecord
+    from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
     from recollect.model.shown import Access
     from recollect.model.time import Moment
     from recollect.store.access_log import AccessBatch
@@ -22,17 +28,17 @@ if TYPE_CHECKING:
 _Entry = TypeVar("_Entry")
 
 
+@implements(RequestOperations)
+@implements(AuditOperations)
 @checked
-class Audit(Group):
+class Audit(Group, AuditOperations, RequestOperations):
     """What was done to documents and conversations; see `recollect.View`. For the owner of the store."""
 
-    def verify(self) -> list[AuditChain]:
-        """Follow the chain from end to end: whether an entry was changed, removed or put in.
-
-        Of a view that names no tenant, every tenant's chain, erased ones included.
-        """
+    @override
+    def verify(self) -> AuditVerification:
         scope, audit = self._at.owner(), self._at.store.audit
-        return audit.verify_all(scope) if self._at.tenant is None else [audit.verify(scope)]
+        chains = audit.verify_all(scope) if self._at.tenant is None else [audit.verify(scope)]
+        return AuditVerification(tuple(chains))
 
     def export(
         self, *, action: str | None = None, since: Moment | None = None, until: Moment | None = None
@@ -54,47 +60,29 @@ class Audit(Group):
             self._at.owner(), action=action, since=_time("since", since), until=_time("until", until)
         )
 
+    @override
     def requests(
         self,
         *,
-        kind: str | None = None,
+        kind: RequestKind | None = None,
         failed: bool = False,
         since: Moment | None = None,
         until: Moment | None = None,
-        before: int | None = None,
+        cursor: str | None = None,
         limit: int = 100,
-    ) -> Sequence[LoggedRequest]:
-        """The tenant's requests to providers of models, newest first: figures, no contents.
-
-        Args:
-            kind: ``embed``, ``rerank`` or ``answer``; None: all.
-            failed: Whether only those without a usable answer.
-            since: Only of this time or later.
-            until: Only before this time.
-            before: Only requests older than the one of this id: the next page.
-            limit: Requests at most.
-
-        Raises:
-            UsageError: One of the times is none.
-        """
+    ) -> Page[LoggedRequest]:
         self._at.assembly.request_log.flush()
-        return self._page(self._at.store.requests, since, until, before, limit, kind=kind, failed=failed)
+        filters = {"kind": kind, "failed": failed}
+        return self._page(self._at.store.requests, since, until, cursor, limit, lambda one: one.request_id, **filters)
 
-    def request_totals(self, *, since: Moment | None = None, until: Moment | None = None) -> Sequence[RequestTotals]:
-        """The tenant's requests to providers of models, summed up by kind and model.
-
-        Args:
-            since: Only of this time or later.
-            until: Only before this time.
-
-        Raises:
-            UsageError: One of the times is none.
-        """
+    @override
+    def request_totals(self, *, since: Moment | None = None, until: Moment | None = None) -> list[RequestTotals]:
         self._at.assembly.request_log.flush()
         return self._at.store.requests.totals(
             self._at.owner(), since=_time("since", since), until=_time("until", until)
         )
 
+    @override
     def accesses(
         self,
         *,
@@ -102,24 +90,12 @@ class Audit(Group):
         actor: str | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
-        before: int | None = None,
+        cursor: str | None = None,
         limit: int = 100,
-    ) -> Sequence[Access]:
-        """What the server was asked, and which documents it showed to whom, newest first.
-
-        Args:
-            document: Only where the document of this id was shown; it may be erased since.
-            actor: Only of this one, for instance ``user:ann``.
-            since: Only of this time or later.
-            until: Only before this time.
-            before: Only those older than the one of this id: the next page.
-            limit: Accesses at most.
-
-        Raises:
-            UsageError: One of the times is none.
-        """
+    ) -> Page[Access]:
         self._at.assembly.access_log.flush()
-        return self._page(self._at.store.access_log, since, until, before, limit, document=document, actor=actor)
+        filters = {"document": document, "actor": actor}
+        return self._page(self._at.store.access_log, since, until, cursor, limit, lambda one: one.access_id, **filters)
 
     def verify_accesses(self) -> Sequence[AccessBatch]:
         """Compare the log of accesses with the hashes that the audit's chain holds of it, batch by batch."""
@@ -132,38 +108,28 @@ class Audit(Group):
         log: LogRepository[_Entry],
         since: Moment | None,
         until: Moment | None,
-        before: int | None,
+        cursor: str | None,
         limit: int,
+        number: Callable[[_Entry], int],
         **filters: object,
-    ) -> list[_Entry]:
+    ) -> Page[_Entry]:
         first, past = _time("since", since), _time("until", until)
-        return log.page(self._at.owner(), since=first, until=past, before=before, limit=limit, **filters)
+        before = number_at(cursor)
+        found = log.page(self._at.owner(), since=first, until=past, before=before, limit=limit + 1, **filters)
+        return Page.of(found, limit, number)
 
     # Last: its name is a type's in what stands before it.
+    @override
     def list(
         self,
         *,
         action: str | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
-        before: int | None = None,
+        cursor: str | None = None,
         limit: int = 100,
-    ) -> list[AuditRecord]:
-        """What was done, newest first.
-
-        The record of an erasure is shown with what its proof found, which was recorded after it.
-
-        Args:
-            action: Only of this kind, such as ``erase``, ``restore`` or ``forget``; None: all.
-            since: Only of this time or later.
-            until: Only before this time.
-            before: Only records older than the one of this id: the next page.
-            limit: Records at most.
-
-        Raises:
-            UsageError: One of the times is none.
-        """
-        return self._page(self._at.store.audit, since, until, before, limit, action=action)
+    ) -> Page[AuditRecord]:
+        return self._page(self._at.store.audit, since, until, cursor, limit, lambda one: one.audit_id, action=action)
 
 
 def _time(name: str, moment: Moment | None) -> datetime | None:

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.errors import AuthenticationError, StoreError
 from recollect.model.once import OnceRequest, made_once
-from recollect.model.shown import Access, Shown, showing_to
+from recollect.model.shown import Access, Shown, ShownDocument, showing_to
 from recollect.server.idempotency import HEADER, MOST_KEPT_BYTES, Begun, Reply, fingerprint
 from recollect.server.limits import LimitKind
 from recollect.server.named_paths import as_sent
@@ -204,8 +204,7 @@ class AdmissionControl:
                 request_id=current_request_id(),
                 question=shown.question,
                 question_hash=None,
-                documents=tuple(document for document, _ in shown.documents),
-                versions=tuple(version for _, version in shown.documents),
+                documents=tuple(ShownDocument(document, version or None) for document, version in shown.documents),
                 outcome=shown.outcome,
             )
             self._service.rag.standpoint.assembly.access_log.add(caller.tenant, access)

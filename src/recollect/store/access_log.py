@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from psycopg.types.json import Jsonb
 
-from recollect.model.shown import Access
+from recollect.model.shown import Access, ShownDocument
 from recollect.store.audit import record
 from recollect.store.database import records, rows
 from recollect.store.logs import LogRepository
@@ -45,7 +45,8 @@ class AccessBatch:
 
 
 def _access(documents: Sequence[int], versions: Sequence[int], **columns: Any) -> Access:  # noqa: ANN401 - columns
-    return Access(documents=tuple(documents), versions=tuple(versions), **columns)
+    pairs = zip(documents, versions, strict=True)
+    return Access(documents=tuple(ShownDocument(document, version or None) for document, version in pairs), **columns)
 
 
 class AccessLogRepository(LogRepository[Access]):
@@ -120,8 +121,8 @@ def _content(access: Access) -> dict[str, Any]:
         "action": access.action,
         "request_id": access.request_id,
         "question_hash": access.question_hash,
-        "documents": list(access.documents),
-        "versions": list(access.versions),
+        "documents": [one.document_id for one in access.documents],
+        "versions": [one.version_id or 0 for one in access.documents],
     }
 
 

@@ -131,12 +131,7 @@ ASKS = [
     TenantCalls(AT).share("a", "b", "c"),
     TenantCalls(AT).unshare("a", "b", "c"),
     TenantCalls(AT).list(),
-    AuditCalls(AT).list(),
-    AuditCalls(AT).accesses(),
-    AuditCalls(AT).verify(),
     AuditCalls(AT).export(),
-    AuditCalls(AT).requests(),
-    AuditCalls(AT).request_totals(),
 ]
 
 

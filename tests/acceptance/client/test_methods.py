@@ -22,7 +22,6 @@ from recollect.model.keywords import RecallKeywords, SearchKeywords
 from recollect.model.memory import RecallOptions
 from recollect.model.tenant import TenantQuota
 from recollect.replies.answers import answer_json
-from recollect.replies.audit import audit_list_json, audit_verification_json
 from recollect.replies.collections import collection_json, collection_list_json
 from recollect.replies.contents import chunks_json, document_outline_json, document_part_json
 from recollect.replies.contexts import assembled_context_json
@@ -122,8 +121,8 @@ SAME = {
     "keys": lambda v: key_list_json(v.keys.list(), more=False),
     "tenants": lambda v: [tenant_json(one) for one in v.tenants.list()],
     "tenant": lambda v: tenant_json(v.tenants.get("default")),
-    "audit": lambda v: audit_list_json(v.audit.list(limit=3), more=False),
-    "audit's chain": lambda v: audit_verification_json(v.audit.verify()),
+    "audit": lambda v: v.audit.list(limit=3),
+    "audit's chain": lambda v: v.audit.verify(),
     "audit's lines": lambda v: list(v.audit.export()),
     "requests": lambda v: [list(v.audit.requests()), list(v.audit.request_totals())],
     "status": lambda v: status_json(v.maintenance.status()),

@@ -174,7 +174,7 @@ def test_the_audit_is_listed_verified_and_exported(filled, client, other):
         filled.documents.erase(filled.documents.resolve([source]))
     first = client.get("/v1/audit", params={"action": "erase", "limit": 1}).json()
     second = client.get("/v1/audit", params={"action": "erase", "limit": 1, "cursor": first["next_cursor"]}).json()
-    numbers = [one["number"] for one in (*first["entries"], *second["entries"])]
+    numbers = [one["number"] for one in (*first["items"], *second["items"])]
     assert numbers == sorted(numbers, reverse=True) and len(numbers) == 2
     assert second["next_cursor"] is None
     chain = client.get("/v1/audit/verification").json()
@@ -188,7 +188,7 @@ def test_the_audit_is_listed_verified_and_exported(filled, client, other):
     assert client.get("/v1/audit", params={"since": "soonish"}).status_code == 400
     assert client.get("/v1/audit/export", params={"since": "soonish"}).status_code == 400
     # Of another tenant there is nothing.
-    assert all(one["action"] != "erase" for one in other.get("/v1/audit").json()["entries"])
+    assert all(one["action"] != "erase" for one in other.get("/v1/audit").json()["items"])
 
 
 def test_what_the_store_holds_and_what_providers_were_asked(filled, client, connect, other):
@@ -199,7 +199,7 @@ def test_what_the_store_holds_and_what_providers_were_asked(filled, client, conn
     key = filled.keys.create("bob", scopes=["read"], principal=Principal(user_id="bob")).secret
     assert connect(key).get("/v1/stats").json()["database_bytes"] == 0
     assert other.get("/v1/stats").json()["total_documents"] == 0
-    assert client.get("/v1/requests").json() == {"requests": [], "next_cursor": None}
+    assert client.get("/v1/requests").json() == {"items": [], "next_cursor": None}
     assert client.get("/v1/requests/stats").json() == {"models": []}
     assert client.get("/v1/requests", params={"kind": "none"}).status_code == 422
 

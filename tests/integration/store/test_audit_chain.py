@@ -125,11 +125,11 @@ def test_a_chain_is_its_tenants_own(pipeline: RAGPipeline):
     fill(pipeline.store, 2)
     fill(pipeline.store, 3, tenant=tenant)
     owner(pipeline.store, "UPDATE audit SET actor = 'bob' WHERE tenant_id = %s AND number = 2", tenant)
-    assert [(one.tenant_id, one.number, one.intact) for one in pipeline.audit.verify()] == [
+    assert [(one.tenant_id, one.number, one.intact) for one in pipeline.audit.verify().chains] == [
         (1, 2, True),
         (tenant, 3, False),
     ]
-    assert pipeline.view(tenant=1).audit.verify()[0].intact
+    assert pipeline.view(tenant=1).audit.verify().intact
     (finding,) = pipeline.maintenance.check()
     assert f"tenant {tenant}" in finding.problem and "number 2" in finding.problem
 
@@ -201,7 +201,7 @@ def test_an_erased_tenants_chain_goes_on_with_its_receipt(pipeline: RAGPipeline)
     tenant = pipeline.tenants.create("acme").tenant_id
     fill(pipeline.store, 3, tenant=tenant)
     pipeline.tenants.erase(tenant)
-    (found,) = [one for one in pipeline.audit.verify() if one.tenant_id == tenant]
+    (found,) = [one for one in pipeline.audit.verify().chains if one.tenant_id == tenant]
     assert (found.dropped, found.number, found.broken) == (3, 4, None)
 
 
@@ -259,4 +259,4 @@ def test_an_erasure_is_recorded_twice_and_shown_once(pipeline: RAGPipeline):
     assert kept.audit_id == receipt.receipt_id and kept.details["probe"]["found"] == {}
     assert pipeline.audit.list(action="erase", since=receipt.erased_at)
     assert not pipeline.audit.list(action="erase", until=receipt.erased_at)
-    assert pipeline.audit.verify()[0].intact
+    assert pipeline.audit.verify().intact

@@ -11,12 +11,9 @@ from recollect.client.place import Place, given
 from recollect.client.reading import Json, read
 from recollect.model import Principal
 from recollect.model.access import CollectionAccess, DocumentPermissions
-from recollect.model.audit import AuditChain, AuditRecord
 from recollect.model.key import ApiKey, NewApiKey
 from recollect.model.page import cursor_at
 from recollect.model.principal import Permissions
-from recollect.model.requests import LoggedRequest, RequestTotals
-from recollect.model.shown import Access
 from recollect.model.tenant import PersonalDataPolicy, SharedCollection, Tenant, TenantErasure, TenantQuota
 from recollect.model.time import Duration, Moment
 
@@ -259,84 +256,14 @@ class TenantCalls(Calls):
 class AuditCalls(Calls):
     """What was done, by whom and when; see `recollect.View.audit`. Of the credential's tenant."""
 
-    def list(
-        self,
-        *,
-        action: str | None = None,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> Steps[list[AuditRecord]]:
-        """Entries, newest first."""
-        query = {"action": action, **self._between(since, until)}
-        return (yield from self._pages("", query, "entries", lambda one: read(AuditRecord, one), before).first(limit))
-
-    def accesses(
-        self,
-        *,
-        document: int | None = None,
-        actor: str | None = None,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> Steps[Sequence[Access]]:
-        """What was asked, and which documents were shown to whom, newest first."""
-        query = {"document": document, "actor": actor, **self._between(since, until)}
-        return (yield from self._pages("/accesses", query, "accesses", _access_of, before).first(limit))
-
-    def verify(self) -> Call[Sequence[AuditChain]]:
-        """Follow the chain from end to end."""
-        self._at.require_present()
-        return Call(
-            method="GET",
-            path="/v1/audit/verification",
-            read=lambda told: [read(AuditChain, one, number=one["entries"]) for one in told["chains"]],
-        )
-
     def export(
         self, *, action: str | None = None, since: Moment | None = None, until: Moment | None = None
     ) -> Call[Any]:
         """Entries as lines of JSON with their hashes, oldest first, as they are read."""
-        query = {"action": action, **self._between(since, until)}
-        return Call(method="GET", path="/v1/audit/export", query=query, read=as_it_is)
-
-    def requests(
-        self,
-        *,
-        kind: str | None = None,
-        failed: bool = False,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> Steps[Sequence[LoggedRequest]]:
-        """What was asked of providers of models, newest first."""
-        query = {"kind": kind, "failed": failed, **self._between(since, until)}
-        call: Call[Json] = Call(method="GET", path="/v1/requests", query=query, read=dict)
-        items = listed("requests", lambda one: read(LoggedRequest, one))
-        return (yield from Pages(call=call, items=items, cursor=_before(before)).first(limit))
-
-    def request_totals(
-        self, *, since: Moment | None = None, until: Moment | None = None
-    ) -> Call[Sequence[RequestTotals]]:
-        """The same summed up, by kind and model."""
-        return Call(
-            method="GET",
-            path="/v1/requests/stats",
-            query=self._between(since, until),
-            read=lambda told: [read(RequestTotals, one) for one in told["models"]],
-        )
-
-    def _pages(self, path: str, query: Mapping[str, Any], key: str, read_one: Any, before: int | None) -> Pages[Any]:  # noqa: ANN401 - of each its own
-        call: Call[Json] = Call(method="GET", path=f"/v1/audit{path}", query=query, read=dict)
-        return Pages(call=call, items=listed(key, read_one), cursor=_before(before))
-
-    def _between(self, since: Moment | None, until: Moment | None) -> dict[str, str]:
         self._at.require_present()
         sides = {"since": since, "until": until}
-        return {name: moment_text(side) for name, side in sides.items() if side is not None}
+        between = {name: moment_text(side) for name, side in sides.items() if side is not None}
+        return Call(method="GET", path="/v1/audit/export", query={"action": action, **between}, read=as_it_is)
 
 
 def _each(one_or_several: Any) -> Sequence[Any]:  # noqa: ANN401 - names, numbers, or several of them
@@ -386,13 +313,3 @@ def _tenant(told: Json) -> Tenant:
 
 def _quota(quota: TenantQuota) -> dict[str, int | None]:
     return {"max_documents": quota.max_documents, "max_chunks": quota.max_chunks, "max_bytes": quota.max_bytes}
-
-
-def _access_of(told: Json) -> Access:
-    shown = told["documents"]
-    return read(
-        Access,
-        told,
-        documents=tuple(one["document_id"] for one in shown),
-        versions=tuple(one["version_id"] or 0 for one in shown),
-    )

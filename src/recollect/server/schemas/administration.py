@@ -12,9 +12,6 @@ from recollect.errors import UsageError
 from recollect.model.tenant import PersonalDataPolicy, TenantQuota
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
-from recollect.replies.accesses import AccessJson
-from recollect.replies.audit import AuditRecordJson
-from recollect.replies.requests import LoggedRequestJson
 from recollect.replies.tenants import TenantJson
 from recollect.server.schemas.base import Asker, Body, acting_as
 
@@ -121,25 +118,4 @@ class TenantPage(TypedDict):
     """Tenants, by name."""
 
     tenants: list[TenantJson]
-    next_cursor: str | None
-
-
-class AuditPage(TypedDict):
-    """What was done, newest first."""
-
-    entries: list[AuditRecordJson]
-    next_cursor: str | None
-
-
-class AccessPage(TypedDict):
-    """What was asked, and what was shown for it, newest first."""
-
-    accesses: list[AccessJson]
-    next_cursor: str | None
-
-
-class RequestPage(TypedDict):
-    """Requests to providers, newest first."""
-
-    requests: list[LoggedRequestJson]
     next_cursor: str | None

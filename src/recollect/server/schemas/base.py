@@ -10,32 +10,17 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    WithJsonSchema,
     model_validator,
 )
 from pydantic_core import CoreSchema
 
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import Principal
-from recollect.operations.values import Name, storable
+from recollect.operations.values import TIME_SCHEMA, Name, storable
 from recollect.pipeline import View
 
 #: A time: ISO 8601 (without a zone: UTC), now, or how long ago, as 7d.
-Moment = Annotated[
-    str,
-    Field(max_length=100),
-    AfterValidator(storable),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "format": "date-time"},
-                {"type": "string", "format": "date"},
-                {"type": "string", "pattern": "^[1-9][0-9]{0,3}[smhdw]$"},
-                {"const": "now"},
-            ]
-        }
-    ),
-]
+Moment = Annotated[str, Field(max_length=100), AfterValidator(storable), TIME_SCHEMA]
 
 # More fields than any body has. Each unknown one would be an error of its own.
 _MOST_FIELDS = 1_000

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import Principal
 from recollect.model.original import Original
+from recollect.model.page import cursor_at
 from recollect.model.time import read_time
 from recollect.operations.values import Name, Number
 from recollect.pipeline import View
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from recollect.model.contents import DocumentOutline
     from recollect.model.document_record import DocumentRecord
     from recollect.model.history import DocumentHistory, VersionDiff, VersionRecord
+    from recollect.model.page import Page
     from recollect.model.shown import Access
 
 router = page_router()
@@ -414,7 +416,7 @@ class Told:
     permissions: DocumentPermissions | None = None
     collection: CollectionAccess | None = None
     explained: ReadingExplained | None = None
-    accesses: Sequence[Access] | None = None
+    accesses: Page[Access] | None = None
 
 
 @router.get("/documents/{document_id}/access")
@@ -485,7 +487,6 @@ async def _shown(
     told = await visit.run(_told, visit, document_id, asked.principal, before)
     assert told.edition.version is not None
     accesses = told.accesses
-    more = accesses is not None and len(accesses) > _SHOWN
     return visit.page(
         "documents/access.html",
         LIBRARY,
@@ -496,8 +497,8 @@ async def _shown(
         collection=told.collection,
         asked=asked,
         explained=told.explained,
-        accesses=None if accesses is None else accesses[:_SHOWN],
-        earlier=accesses[_SHOWN - 1].access_id if accesses is not None and more else None,
+        accesses=accesses,
+        earlier=accesses[-1].access_id if accesses is not None and accesses.next_cursor else None,
         may_change=told.permissions is not None,
         changed=changed,
     )
@@ -529,7 +530,8 @@ def _told(visit: Visit, document_id: int, principal: Principal | None, before: i
         explained = view.grants.explain(document_id, principal)
     accesses = None
     if visit.may("admin"):
-        accesses = visit.administration.audit.accesses(document=document_id, before=before, limit=_SHOWN + 1)
+        cursor = None if before is None else cursor_at(before)
+        accesses = visit.administration.audit.accesses(document=document_id, cursor=cursor, limit=_SHOWN)
     return Told(edition=edition, permissions=permissions, collection=collection, explained=explained, accesses=accesses)
 
 

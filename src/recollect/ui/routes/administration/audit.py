@@ -8,20 +8,12 @@ from typing import Annotated
 from fastapi import Query
 from starlette.responses import Response
 
-from recollect.model.audit import AuditChain
+from recollect.model.audit import AuditVerification
 from recollect.pipeline import View
 from recollect.server.downloads import LinesResponse
 from recollect.store.access_log import AccessBatch
 from recollect.ui.page_route import page_router
-from recollect.ui.routes.administration.asking import (
-    AUDIT,
-    PAGE_SIZE,
-    Administering,
-    Cursor,
-    page_of,
-    position,
-    shown,
-)
+from recollect.ui.routes.administration.asking import AUDIT, PAGE_SIZE, Administering, Cursor, address_of, shown
 
 router = page_router()
 
@@ -39,19 +31,17 @@ async def audit(
     visit: Administering, action: _Asked = "", since: _Asked = "", until: _Asked = "", cursor: Cursor = None
 ) -> Response:
     """What was done, newest first."""
-    before = position(cursor, int)
-    found = await visit.run(
+    page = await visit.run(
         lambda: visit.administration.audit.list(
-            action=action or None, since=since or None, until=until or None, before=before, limit=PAGE_SIZE + 1
+            action=action or None, since=since or None, until=until or None, cursor=cursor or None, limit=PAGE_SIZE
         )
     )
-    page, following = page_of(found, visit, lambda entry: entry.audit_id)
     return shown(
         visit,
         AUDIT,
         "audit.html",
         entries=page,
-        following=following,
+        following=address_of(visit, page.next_cursor),
         actions=ACTIONS,
         asked={"action": action, "since": since, "until": until},
     )
@@ -67,25 +57,23 @@ async def accesses(
     cursor: Cursor = None,
 ) -> Response:
     """What was asked and changed, and which documents were shown to whom, newest first."""
-    before = position(cursor, int)
     number = int(document) if document.isdecimal() and 0 < len(document) < 19 else None
-    found = await visit.run(
+    page = await visit.run(
         lambda: visit.administration.audit.accesses(
             actor=actor or None,
             document=number,
             since=since or None,
             until=until or None,
-            before=before,
-            limit=PAGE_SIZE + 1,
+            cursor=cursor or None,
+            limit=PAGE_SIZE,
         )
     )
-    page, following = page_of(found, visit, lambda access: access.access_id)
     return shown(
         visit,
         AUDIT,
         "accesses.html",
         accesses=page,
-        following=following,
+        following=address_of(visit, page.next_cursor),
         asked={"actor": actor, "document": document, "since": since, "until": until},
     )
 
@@ -98,7 +86,7 @@ async def check(visit: Administering) -> Response:
         visit,
         AUDIT,
         "audit_check.html",
-        chains=chains,
+        chains=chains.chains,
         checked=sum(batch.intact is not None for batch in batches),
         changed=[batch for batch in batches if batch.intact is False],
     )
@@ -111,7 +99,7 @@ async def export(visit: Administering, action: _Asked = "", since: _Asked = "", 
     return await visit.run(_exported, visit.administration, action, since, until, headers)
 
 
-def _checked(view: View) -> tuple[list[AuditChain], Sequence[AccessBatch]]:
+def _checked(view: View) -> tuple[AuditVerification, Sequence[AccessBatch]]:
     return view.audit.verify(), view.audit.verify_accesses()
 
 
