@@ -10,9 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.hashing import HashingEmbedder
-from recollect.server.app import create_app
-from recollect.server.body_limit import MOST_VALUES
+from recollect.embedding.making import HashingEmbedder
+from recollect.server.app import MOST_VALUES, create_app
 
 JSON = {"content-type": "application/json"}
 

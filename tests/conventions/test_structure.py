@@ -205,7 +205,9 @@ def test_a_bare_version_imports_the_command_line_and_nothing_below_it(tmp_path: 
 
 
 def test_a_query_imports_neither_other_commands_nor_what_reads_and_cuts_documents(dsn: str, tmp_path: Path):
-    with recollect.RAGPipeline(recollect.RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "hashing"})) as rag:
+    with recollect.RAGPipeline(
+        recollect.RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "hashing"})
+    ) as rag:
         rag.ingest("Annual leave is 30 days.")
     settings = tmp_path / "settings.toml"
     settings.write_text('[rag.embedding]\nprovider = "hashing"\n', encoding="utf-8")

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.documents.reader import read_bytes
-from recollect.embedding.hashing import HashingEmbedder
+from recollect.embedding.making import HashingEmbedder
 from recollect.errors import PersonalDataError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.llm.scripted import ScriptedChatModel
@@ -211,11 +211,11 @@ def test_what_was_kept_before_is_read_anew_without_it(guarded, dsn: str):
 
 def test_without_the_extra_it_is_said_what_to_install(guarded, monkeypatch: pytest.MonkeyPatch):
     from recollect.pipeline import preparing
-    from recollect.privacy import _identifiers
+    from recollect.privacy import detector
 
     preparing._detector.cache_clear()
-    _identifiers._made.cache_clear()
-    monkeypatch.setattr(_identifiers, "_PACKAGE", "no_such_package_at_all")
+    detector._made.cache_clear()
+    monkeypatch.setattr(detector, "_PACKAGE", "no_such_package_at_all")
     with pytest.raises(UsageError, match=r"\.\[pii\]"):
         guarded("redact").ingest("A text.")
 

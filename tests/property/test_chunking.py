@@ -9,15 +9,17 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from recollect.chunking.fixed_size import FixedSizeChunker
-from recollect.chunking.hierarchical import HierarchicalChunker
-from recollect.chunking.markdown import MarkdownChunker
-from recollect.chunking.paragraph import ParagraphChunker
-from recollect.chunking.recursive import RecursiveChunker
+from recollect.chunking.chunkers import (
+    FixedSizeChunker,
+    HierarchicalChunker,
+    MarkdownChunker,
+    ParagraphChunker,
+    RecursiveChunker,
+    SlidingWindowChunker,
+)
 from recollect.chunking.registry import PluggedChunker
 from recollect.chunking.semantic import SemanticChunker
 from recollect.chunking.sentences import sentence_spans
-from recollect.chunking.sliding_window import SlidingWindowChunker
 from recollect.chunking.tokens import LONGEST_TOKEN, count_tokens, tokenize
 from recollect.model import Document, Heading, PageSpan
 

@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from recollect.chunking._cutting import Tables, TableSpan
 from recollect.chunking._measure import Ruler, skip_space, trim, whole_character_cut
-from recollect.chunking._tables import Tables, TableSpan
 from recollect.model import Chunk, Document, Heading
 from recollect.model.chunk import SECTIONS
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from recollect.chunking._measure import Ruler, first_word, last_word, skip_space, trim, whole_character_cut
-from recollect.chunking._tables import Tables
 from recollect.chunking.sentences import sentence_spans
 from recollect.model import Document, Heading
 
@@ -21,9 +20,12 @@ if TYPE_CHECKING:
 
 # Where a document may be cut: the starts of its headings, given or found, paragraphs, lines and sentences.
 
-
 _BREAK = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]\s*")
+
+
 _LINE_END = re.compile(r"\r\n?|[\n\x0b\x0c\x85\u2028\u2029]")
+
+
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
@@ -155,10 +157,13 @@ def _starts_below_headings(content: str, headings: Sequence[Heading]) -> set[int
 
 # A document's headings, found in its text where nobody found them before.
 
-
 _ATX = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+([^\r\n]*))?(?=\r?$)", re.MULTILINE)
+
+
 # What a Markdown text says of itself at its top, and the space behind it.
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n\s*|\Z)")
+
+
 _CLOSING = re.compile(r"(?:^|[ \t])#+[ \t]*$")
 
 
@@ -215,7 +220,11 @@ def markdown_headings(content: str) -> tuple[Heading, ...]:
 # How full a piece must be, as a share of what its limit allows, before it may end at a break of that kind.
 # Low for paragraphs: whole paragraphs are found better than full pieces (see docs/how-to/chunking.md).
 _FILLED_FOR_HEADING = 0.25
+
+
 _FILLED_FOR_PARAGRAPH = 0.3
+
+
 _FILLED = 0.5
 
 
@@ -373,3 +382,103 @@ class Grouper:
             return False
         self._groups[-1] = (start, end)
         return True
+
+
+# Tables with pipes, as Markdown writes them: where they stand, and what a piece of one must say to be understood.
+
+
+# No repeated group holds what follows it, so that the time grows with the text alone.
+_HEAD = re.compile(r"^(\|[^\n]*)\n\|[ \t]*:?-[-:| \t]*$", re.MULTILINE)
+
+
+_LONGEST_CAPTION = 150
+
+
+_LONGEST_HEADER = 600
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpan:
+    """A table's place in a text.
+
+    Attributes:
+        start: Of its header.
+        body: Of its first row.
+        end: Behind its last row.
+        header: The line that names its columns.
+        caption: The line above it, where that is short; empty: none.
+    """
+
+    start: int
+    body: int
+    end: int
+    header: str
+    caption: str
+
+
+class Tables:
+    """The tables of a text.
+
+    Args:
+        content: The text.
+    """
+
+    def __init__(self, content: str) -> None:
+        self._spans = _spans(content)
+        self._bodies = [table.body for table in self._spans]
+        self.rows = [row for table in self._spans for row in _rows(content, table)]
+        self.glued = frozenset(
+            position for table in self._spans for position in (_second_line(content, table), table.body)
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._spans)
+
+    def containing(self, start: int) -> TableSpan | None:
+        """The table that a piece beginning at ``start`` goes on with, without its header."""
+        at = bisect_right(self._bodies, start) - 1
+        return self._spans[at] if at >= 0 and start < self._spans[at].end else None
+
+    def between_rows(self, start: int, limit: int) -> int | None:
+        """Where to end a piece that would end at ``limit``, inside a table: at its last row that fits, or None."""
+        if self.containing(limit) is None or limit == self._bodies[bisect_right(self._bodies, limit) - 1]:
+            return None
+        at = bisect_right(self.rows, limit) - 1
+        return self.rows[at] if at >= 0 and self.rows[at] > start else None
+
+
+def _spans(content: str) -> Sequence[TableSpan]:
+    spans: list[TableSpan] = []
+    if "\n|" not in content:
+        return spans
+    for match in _HEAD.finditer(content):
+        if spans and match.start() < spans[-1].end:
+            continue
+        end = body = min(match.end() + 1, len(content))
+        while content.startswith("|", end):
+            line_end = content.find("\n", end)
+            end = len(content) if line_end < 0 else line_end + 1
+        if end > body:
+            header = match[1][:_LONGEST_HEADER]
+            spans.append(TableSpan(match.start(), body, end, header, _caption(content, match.start())))
+    return spans
+
+
+def _caption(content: str, start: int) -> str:
+    above = content[max(0, start - 2 * _LONGEST_CAPTION) : start].rstrip()
+    line = above[above.rfind("\n") + 1 :].strip()
+    return line if 0 < len(line) <= _LONGEST_CAPTION and not line.startswith("|") else ""
+
+
+def _second_line(content: str, table: TableSpan) -> int:
+    return content.index("\n", table.start) + 1
+
+
+def _rows(content: str, table: TableSpan) -> list[int]:
+    """Where the rows begin, but the first, which stays with its header; and where the text behind the table does."""
+    rows: list[int] = []
+    position = content.find("\n", table.body, table.end)
+    while position >= 0 and position + 1 < len(content):
+        rows.append(position + 1)
+        position = content.find("\n", position + 1, table.end)
+    return rows

@@ -7,13 +7,15 @@ from dataclasses import dataclass, fields
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from recollect.chunking.fixed_size import FixedSizeChunker
-from recollect.chunking.hierarchical import HierarchicalChunker
-from recollect.chunking.markdown import MarkdownChunker
-from recollect.chunking.paragraph import ParagraphChunker
-from recollect.chunking.recursive import RecursiveChunker
+from recollect.chunking.chunkers import (
+    FixedSizeChunker,
+    HierarchicalChunker,
+    MarkdownChunker,
+    ParagraphChunker,
+    RecursiveChunker,
+    SlidingWindowChunker,
+)
 from recollect.chunking.semantic import SemanticChunker
-from recollect.chunking.sliding_window import SlidingWindowChunker
 from recollect.errors import PluginError, UsageError
 from recollect.familiar_names import meant_argument
 from recollect.model import Chunk, Document

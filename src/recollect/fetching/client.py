@@ -7,9 +7,21 @@ import ssl
 import time
 import zlib
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from httpcore2 import (
+    ConnectError,
+    ConnectTimeout,
+    NetworkBackend,
+    NetworkStream,
+    ReadTimeout,
+    SyncBackend,
+    TimeoutException,
+    WriteTimeout,
+)
 
 from recollect.errors import FetchError, UsageError
 from recollect.fetching.guard import Guard
@@ -21,9 +33,10 @@ if TYPE_CHECKING:
 
 # Bodies as they travel to what they hold, never more of it in memory than may be held.
 
-
 #: What requests ask for. Brotli and Zstandard are not asked for, and not unpacked where they are sent all the same.
 ACCEPTED_CODINGS = "gzip, deflate"
+
+
 _PIECE = 256 << 10
 
 
@@ -103,24 +116,50 @@ def _deflate_window(start: bytes) -> int:
 
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
 DEFAULT_MAX_BYTES = 64 << 20
+
+
 DEFAULT_TIMEOUT_SECONDS = 30.0
+
+
 DEFAULT_USER_AGENT = "recollect"
+
+
 _MAX_REDIRECTS = 5
+
+
 _ACCEPT = "text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.9, */*;q=0.8"
+
+
 # The connection's, not the caller's: with them a request could be made to look like two, or like another site's.
 _RESERVED_HEADERS = frozenset(
     ("accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
      "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade")
 )  # fmt: skip
+
+
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+
+
 # What may go along to another site that a redirect leads to: nothing that could be anybody's secret.
 _HARMLESS_HEADERS = frozenset({"accept", "accept-language"})
+
+
 _TRANSIENT = frozenset({408, 421, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524, 529})
+
+
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
 # For a connection, where all are in use.
 _WAITING = {"timeout": {"pool": 20.0}}
+
+
 _MAX_RETRY_AFTER_SECONDS = 24 * 3600.0
 
 
@@ -220,8 +259,6 @@ class Fetcher:
     ) -> None:
         import httpcore2
 
-        from recollect.fetching._connections import CheckedBackend
-
         self.guard = guard or Guard()
         self.user_agent = user_agent
         self._max_bytes = max_bytes
@@ -259,8 +296,6 @@ class Fetcher:
                 it may be later.
             UsageError: The method or a header is not allowed.
         """
-        from recollect.fetching._connections import deadline
-
         asked = PageRequest(url=request) if isinstance(request, str) else request
         limit = self._max_bytes if max_bytes is None else min(max_bytes, self._max_bytes)
         hop = _first(asked.checked())
@@ -279,8 +314,6 @@ class Fetcher:
     def _one(self, hop: _Hop, max_bytes: int) -> Fetched | _Hop:
         """What one server says: a page, or where to go on."""
         import httpcore2
-
-        from recollect.fetching._connections import asked
 
         url = hop.url
         asked.set(url)
@@ -466,3 +499,99 @@ def _misspoken(url: WebUrl, error: Exception) -> FetchError:
     if "buffer" in words or "too long" in words or "Receive buffer" in words:
         return FetchError(str(url), "has headers that are too long")
     return FetchError(str(url), "its server does not answer as HTTP demands")
+
+
+# Connections that go to checked addresses, and whose every step ends by one deadline.
+
+
+#: When the request that this thread is busy with must be over, by the monotonic clock.
+deadline: ContextVar[float] = ContextVar("deadline")
+
+
+#: The URL that it asks for.
+asked: ContextVar[WebUrl] = ContextVar("asked")
+
+
+# What a server does not say anything for so long is not going to be said.
+_STEP_SECONDS = 20.0
+
+
+def seconds_left(late: type[TimeoutException] = ReadTimeout) -> float:
+    """What is left of the request's time.
+
+    Raises:
+        TimeoutException: Nothing.
+    """
+    left = deadline.get() - time.monotonic()
+    if left <= 0:
+        raise late("the request's time is over")
+    return min(left, _STEP_SECONDS)
+
+
+class CheckedBackend(NetworkBackend):
+    """Opens connections to what a guard gives for the URL that is asked for, and to nothing else.
+
+    Args:
+        guard: Checks the addresses.
+        network: What opens the sockets, by address.
+    """
+
+    def __init__(self, guard: Guard, network: NetworkBackend | None = None) -> None:
+        self._guard = guard
+        self._network = network or SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002 - the deadline decides
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> NetworkStream:
+        """Connect to the first address that answers."""
+        url = asked.get()
+        if (url.host, url.port) != (host, port):
+            raise ConnectError("another host than the one that was checked")
+        addresses = self._guard.addresses(url, timeout_seconds=seconds_left(ConnectTimeout))
+        failed: ConnectError | ConnectTimeout | None = None
+        for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
+            # An address that swallows packets leaves time for the others.
+            patience = seconds_left(ConnectTimeout) / left
+            try:
+                stream = self._network.connect_tcp(address, port, patience, local_address, socket_options)
+            except (ConnectError, ConnectTimeout) as error:
+                failed = error
+            else:
+                return _TimedStream(stream)
+        raise failed or ConnectError("there is no address")
+
+    def connect_unix_socket(self, *_: object, **__: object) -> NetworkStream:
+        """Refused: no page is behind one."""
+        raise ConnectError("sockets of the file system are not the web")
+
+
+class _TimedStream(NetworkStream):
+    """A connection whose reads and writes share the request's deadline, however many bytes each of them brings."""
+
+    def __init__(self, stream: NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
+        return self._stream.read(max_bytes, seconds_left(ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        self._stream.write(buffer, seconds_left(WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> NetworkStream:
+        return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, seconds_left(ConnectTimeout)))
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - what the base class says
+        return self._stream.get_extra_info(info)

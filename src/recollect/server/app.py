@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute, compile_path
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
@@ -23,12 +25,10 @@ from recollect.pipeline.threads import Threads
 from recollect.server import openai, problems
 from recollect.server.admission import AdmissionControl
 from recollect.server.authentication import Authenticator
-from recollect.server.body_limit import BodyLimit
 from recollect.server.forms import takes_files
 from recollect.server.idempotency import Idempotency
 from recollect.server.kept_streams import KeptStreams
 from recollect.server.limits import Limits
-from recollect.server.links import add_links
 from recollect.server.login import routes as login_routes
 from recollect.server.mcp.http import Door
 from recollect.server.metrics import Metrics
@@ -53,8 +53,11 @@ Errors are `application/problem+json`; lists are read page by page with `cursor`
 `Idempotency-Key`.
 """
 
+
 # Shorter responses gain nothing from compression; a higher level than this costs more time than it saves.
 _COMPRESSED_BYTES = 1_000
+
+
 _COMPRESSION = 4
 
 
@@ -248,3 +251,160 @@ class Heads:
                 await send({"type": "http.response.body", "body": b""})
 
         await self._app({**scope, "method": "GET"}, receive, send_headers)
+
+
+# Bounds on the length of a request's body, and on the number of JSON values in it.
+
+
+#: The most values in a JSON body. A parsed value takes a hundred times its text, and each invalid one an error.
+MOST_VALUES = 100_000
+
+
+def _separators(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def has_too_many_values(body: bytes) -> bool:
+    """Return whether a JSON text has more than `MOST_VALUES` values, without parsing it."""
+    if _separators(body) <= MOST_VALUES:
+        return False
+    # Texts have commas, too: only those outside strings count.
+    bare = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return bare.count(b'"') > 4 * MOST_VALUES or sum(map(_separators, bare.split(b'"')[::2])) > MOST_VALUES
+
+
+class BodyLimit:
+    """Refuses bodies that are too long, by what they say of themselves and by what comes, or have too many values.
+
+    FastAPI's own limit stands outside of everything and answers in plain text, without a request's id.
+
+    Args:
+        app: What answers.
+        limit_of: The bytes that a request may have at most.
+        refuse: Makes the response, given the reason.
+    """
+
+    def __init__(self, app: ASGIApp, *, limit_of: Callable[[Scope], int], refuse: Callable[[str], ASGIApp]) -> None:
+        self._app = app
+        self._limit_of = limit_of
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limit = self._limit_of(scope)
+        why = f"The body is longer than the {limit:,} bytes that are taken here."
+        told = Headers(scope=scope).get("content-length", "0")
+        if told.isdecimal() and int(told) > limit:
+            await self._refuse(why)(scope, receive, send)
+            return
+        read = 0
+        kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
+        # A body of no stated kind may be read as JSON.
+        held: list[bytes] | None = [] if not kind or kind.endswith(("/json", "+json")) else None
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > limit:
+                raise HTTPException(413, why)
+            if held is not None:
+                held.append(message.get("body", b""))
+                if not message.get("more_body", False) and has_too_many_values(b"".join(held)):
+                    raise HTTPException(
+                        413, f"The body has more than {MOST_VALUES:,} JSON values. Send them in several requests."
+                    )
+            return message
+
+        await self._app(scope, counted, send)
+
+
+# Links of the OpenAPI document: what a reply tells is what the paths of other operations ask for.
+#
+# A program that reads the document follows what it has made: from the collection to its documents, to their contents,
+# to their end.
+
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+_PARAMETER = re.compile(r"\{([^}]+)\}")
+
+
+#: By an operation: where its reply, or its request, tells what paths call by these names.
+TOLD: dict[str, Mapping[str, str]] = {
+    "POST /v1/collections": {"name": "$response.body#/name", "vector_store_id": "$response.body#/name"},
+    "GET /v1/collections": {"name": "$response.body#/collections/0/name"},
+    "POST /v1/collections/{name}/documents": {
+        "name": "$request.path.name",
+        "document_id": "$response.body#/document_id",
+        "vector_store_id": "$request.path.name",
+        "file": "$response.body#/document_id",
+    },
+    "GET /v1/collections/{name}/documents": {"document_id": "$response.body#/documents/0/document_id"},
+    "GET /v1/documents": {"document_id": "$response.body#/document_id"},
+    "POST /v1/collections/{name}/spaces": {"name": "$request.path.name", "job_id": "$response.body#/job_id"},
+    "POST /v1/collections/{name}/spaces/rollback": {"job_id": "$response.body#/job_id"},
+    "POST /v1/collections/{name}/contexts": {"job_id": "$response.body#/job_id"},
+    "POST /v1/sources/refresh": {"job_id": "$response.body#/job_id"},
+    "POST /v1/collections/{name}/files": {"job_id": "$response.body#/jobs/0/job_id"},
+    "POST /v1/collections/{name}/urls": {"job_id": "$response.body#/job_id"},
+    "POST /v1/search": {"document_id": "$response.body#/results/0/document_id"},
+    "GET /v1/jobs": {"job_id": "$response.body#/items/0/job_id"},
+    "POST /v1/sessions": {"session": "$response.body#/session"},
+    "POST /v1/sessions/{session}/turns": {"session": "$response.body#/session"},
+    "POST /v1/chat": {"session": "$request.body#/session"},
+    "POST /v1/ask": {"stream": "$response.header.Recollect-Stream"},
+    "GET /v1/sessions": {"session": "$response.body#/sessions/0/session"},
+    "GET /v1/facts": {"fact": "$response.body#/facts/0/fact"},
+    "POST /v1/tenants": {"tenant": "$response.body#/name"},
+    "GET /v1/tenants": {"tenant": "$response.body#/tenants/0/name"},
+    "POST /v1/keys": {"key_id": "$response.body#/key/key_id"},
+    "GET /v1/keys": {"key_id": "$response.body#/keys/0/key_id"},
+    "GET /v1/logins": {"login_id": "$response.body#/items/0/login_id"},
+    "POST /v1/vector_stores": {"vector_store_id": "$response.body#/id", "name": "$response.body#/name"},
+    "GET /v1/vector_stores": {"vector_store_id": "$response.body#/data/0/id"},
+    "GET /v1/vector_stores/{vector_store_id}/files": {
+        "vector_store_id": "$request.path.vector_store_id",
+        "file": "$response.body#/data/0/id",
+    },
+    "POST /v1/vector_stores/{vector_store_id}/file_batches": {
+        "vector_store_id": "$request.path.vector_store_id",
+        "batch": "$response.body#/id",
+    },
+    "GET /v1/files": {"file": "$response.body#/data/0/id"},
+    "GET /v1/models": {"model": "$response.body#/data/0/id"},
+}
+
+
+def add_links(document: Mapping[str, Any]) -> None:
+    """Have the document's replies say which operations go on with what they tell."""
+    operations = dict(_operations(document))
+    for source, told in TOLD.items():
+        if source not in operations:
+            continue
+        links = {
+            target["operationId"]: {
+                "operationId": target["operationId"],
+                "parameters": {name: told[name] for name in sorted(asked_for(name_of))},
+            }
+            for name_of, target in operations.items()
+            if name_of != source and asked_for(name_of) and asked_for(name_of) <= told.keys()
+        }
+        responses = operations[source]["responses"]
+        responses[next(status for status in responses if status.startswith("2"))]["links"] = links
+
+
+def asked_for(operation: str) -> set[str]:
+    """The parameters of an operation's path."""
+    return set(_PARAMETER.findall(operation))
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method in _METHODS:
+            if method in methods:
+                yield f"{method.upper()} {path}", methods[method]

@@ -7,11 +7,13 @@ access lists, as searches are, and what is shown of an entry is checked once mor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from recollect.errors import NotFoundError
+from recollect.model.duplicates import Duplicates, SameDocument
 from recollect.model.listing import MOST_COUNTED, ListedDocument, Listing, ListingPlace, ListingQuery, ListingSort
 from recollect.model.principal import Permissions
 from recollect.store.database import Database, rows
@@ -26,10 +28,13 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.document_record import DocumentRecord
 
+
 _SQL = queries("listing")
+
 
 # What somebody can choose from is what so many of the newest documents have.
 _MOST_SAMPLED = 20_000
+
 
 # What a list is sorted by, and whether the largest comes first.
 _KEYS: Mapping[ListingSort, tuple[LiteralString, bool]] = {
@@ -39,6 +44,8 @@ _KEYS: Mapping[ListingSort, tuple[LiteralString, bool]] = {
     "title": ('v.title COLLATE "C"', False),
     "longest": ("v.chunk_count", True),
 }
+
+
 # Parameters of the words that are looked for.
 _WORDS: tuple[LiteralString, ...] = ("w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7", "w8", "w9")
 
@@ -260,3 +267,78 @@ def _page_of(found: list[ListedDocument], query: ListingQuery, counted: int) -> 
 
 def _place_at(one: ListedDocument, count: int | None, *, backwards: bool) -> ListingPlace:
     return ListingPlace(key=one.key, document_id=one.record.document_id, backwards=backwards, count=count)
+
+
+# Documents that say the same, or nearly so, wherever they came from.
+
+
+_COPIES_SQL = queries("duplicates")
+
+
+_DOCUMENTS = queries("documents")
+
+
+#: Documents that are named of each kind, at most.
+MOST_NAMED = 50
+
+
+# Texts that are compared word by word.
+_MOST_COMPARED = 20
+
+
+class DuplicateRepository:
+    """Finds documents by what they say. What the scope's principal may not read is not there, in every statement.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_document(
+        self, scope: Scope, document_id: int, *, likeness: Callable[[str, str], float], threshold: float
+    ) -> Duplicates:
+        """The documents of the scope's tenant that say what a document says, or nearly that.
+
+        Args:
+            scope: Whose, who and when.
+            document_id: Of the document.
+            likeness: Compares two texts, from 0 to 1.
+            threshold: Of what is nearly the same.
+
+        Raises:
+            NotFoundError: There is no such document.
+        """
+        params: dict[str, Any] = {"document_id": document_id}
+        found = self._rows(scope, _COPIES_SQL["content_of"], params)
+        if not found:
+            raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
+        version_id, content_hash, content = found[0]
+        params |= {"version_id": version_id, "content_hash": content_hash, "limit": MOST_NAMED}
+        same = self._rows(scope, _COPIES_SQL["same"], params, end=_SQL["by_id"])
+        alike = self._rows(scope, _COPIES_SQL["alike"], params | {"limit": _MOST_COMPARED}, end=_SQL["most_first"])
+        measured = ((SameDocument(*row[:-1]), likeness(content, row[-1])) for row in alike)
+        near = [SameDocument(**{**_values(one), "likeness": share}) for one, share in measured if share >= threshold]
+        return Duplicates(
+            same=tuple(SameDocument(*row) for row in same),
+            near=tuple(sorted(near, key=lambda one: (-one.likeness, one.document_id))),
+        )
+
+    def groups(self, scope: Scope, *, after: int, limit: int) -> list[tuple[SameDocument, ...]]:
+        """Documents of the scope's tenant that say the same, by the first id of each group."""
+        found = self._rows(scope, _COPIES_SQL["groups"], {"after": after, "limit": limit}, end=_SQL["several"])
+        return [tuple(SameDocument(*one) for one in zip(*row, strict=True)) for row in found]
+
+    def _rows(
+        self, scope: Scope, query: LiteralString, params: dict[str, Any], *, end: LiteralString = ""
+    ) -> list[tuple[Any, ...]]:
+        known = _DOCUMENTS["known_now"] if scope.as_of is None else _DOCUMENTS["known_as_of"]
+        complete: LiteralString = f"{query} AND {known} AND {may_read_version(scope)} {end}"
+        given = {"tenant_id": scope.tenant_id, "as_of": scope.as_of, **access_params(scope), **params}
+        with self._database.single_reads(scope) as connection:
+            return rows(connection, complete, given)
+
+
+def _values(one: SameDocument) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in SameDocument.__dataclass_fields__}

@@ -1,7 +1,7 @@
 """Searches of the past through indexes: which parts of a collection's history a moment is looked for in.
 
 What was known at a moment and is not any more lies in closed-row segments, by the time when it was closed
-(`recollect.store.history_index`). Segments that the moment meets in many rows are searched through their indexes, as
+(`recollect.store.history`). Segments that the moment meets in many rows are searched through their indexes, as
 what is current still; the few rows elsewhere are compared one by one, by their versions.
 """
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from recollect.store.dense_index import DenseIndexer
     from recollect.store.document_sessions import DocumentSessionRepository
     from recollect.store.documents import DocumentRepository
-    from recollect.store.duplicates import DuplicateRepository
     from recollect.store.erasure import ErasureRepository, QuoteRepository
     from recollect.store.expiry import ExpiryRepository
     from recollect.store.export import ExportRepository
@@ -40,13 +39,12 @@ if TYPE_CHECKING:
     from recollect.store.feedback import FeedbackRepository
     from recollect.store.files import FileRepository
     from recollect.store.forgetting import ForgettingRepository
-    from recollect.store.history import HistoryRepository
-    from recollect.store.history_index import HistoryIndexer
+    from recollect.store.history import HistoryIndexer, HistoryRepository
     from recollect.store.idempotency import IdempotencyRepository
     from recollect.store.jobs import JobRepository
     from recollect.store.keys import KeyRepository
     from recollect.store.limits import LimitRepository
-    from recollect.store.listing import ListingRepository
+    from recollect.store.listing import DuplicateRepository, ListingRepository
     from recollect.store.logins import LoginRepository
     from recollect.store.memory import MemoryRepository
     from recollect.store.originals import UploadRepository
@@ -210,7 +208,7 @@ class Store:
     @cached_property
     def duplicates(self) -> DuplicateRepository:
         """Documents that say the same."""
-        from recollect.store.duplicates import DuplicateRepository
+        from recollect.store.listing import DuplicateRepository
 
         return DuplicateRepository(self.database)
 
@@ -225,7 +223,7 @@ class Store:
     @cached_property
     def history_indexer(self) -> HistoryIndexer:
         """Builds the approximate indexes of the past."""
-        from recollect.store.history_index import HistoryIndexer
+        from recollect.store.history import HistoryIndexer
 
         host = this_machine() if self._server else None
         return HistoryIndexer(self.database, self.collections, threshold=self._index_threshold, machine=host)

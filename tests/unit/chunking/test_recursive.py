@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.chunking._cutting import markdown_headings
-from recollect.chunking.recursive import RecursiveChunker
+from recollect.chunking.chunkers import RecursiveChunker
 from recollect.chunking.registry import describe_chunker, make_chunker
 from recollect.errors import UsageError
 from recollect.model import Document

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.chunking.hierarchical import HierarchicalChunker
-from recollect.chunking.markdown import MarkdownChunker
-from recollect.chunking.paragraph import ParagraphChunker
-from recollect.chunking.recursive import RecursiveChunker
+from recollect.chunking.chunkers import HierarchicalChunker, MarkdownChunker, ParagraphChunker, RecursiveChunker
 from recollect.chunking.semantic import SemanticChunker
 from recollect.errors import UsageError
 from recollect.model import Document, Heading

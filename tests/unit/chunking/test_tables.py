@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.chunking._tables import Tables
-from recollect.chunking.recursive import RecursiveChunker
+from recollect.chunking._cutting import Tables
+from recollect.chunking.chunkers import RecursiveChunker
 from recollect.chunking.registry import make_chunker
 from recollect.ingest.prepare import searchable_text
 from recollect.model import Document

@@ -36,7 +36,7 @@ def test_size_and_overlap_have_the_strategys_own_names():
 
 
 def test_the_default_window_is_the_strategys():
-    from recollect.chunking.sliding_window import SlidingWindowChunker
+    from recollect.chunking.chunkers import SlidingWindowChunker
 
     assert SlidingWindowChunker().window_size == 500
 

@@ -19,7 +19,7 @@ from recollect.model.facts import Fact, FactEvidence, RecalledFact
 from recollect.model.memory import Episode, Recollection
 from recollect.pipeline.standpoint import Standpoint
 from recollect.retrieval.rerank.base import Candidate
-from recollect.retrieval.rerank.bm25 import Bm25Reranker
+from recollect.retrieval.rerank.rerankers import Bm25Reranker
 
 KNOWN = datetime(2024, 1, 1, tzinfo=UTC)
 

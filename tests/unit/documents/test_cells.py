@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.chunking.recursive import RecursiveChunker
+from recollect.chunking.chunkers import RecursiveChunker
 from recollect.documents import read_bytes
 from recollect.documents._cells import tables_of_sheet
 from recollect.documents._html import parse_markup

@@ -11,11 +11,18 @@ import pytest
 
 from recollect.errors import FetchError, UsageError
 from recollect.fetching.client import Fetcher, PageRequest
-from recollect.fetching.crawl import Crawl, CrawlPlan, Politeness, Visit
+from recollect.fetching.crawl import (
+    NOTHING,
+    Crawl,
+    CrawlPlan,
+    Politeness,
+    Robots,
+    Visit,
+    page_links,
+    read_rules,
+    read_sitemap,
+)
 from recollect.fetching.guard import Guard
-from recollect.fetching.links import page_links
-from recollect.fetching.robots import NOTHING, Robots, read_rules
-from recollect.fetching.sitemaps import read_sitemap
 from recollect.fetching.urls import parse_url
 from web_site import Page, Redirected, gzip_bomb, open_guard, resolving, web_site
 from web_site import Visit as Request

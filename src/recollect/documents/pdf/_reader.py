@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import ctypes
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recollect.documents._metadata import filing_title, parse_time, sensible_title
 from recollect.documents._parsed import Fact, Parsed
+from recollect.documents._text import clean
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading, Readings
 from recollect.documents.pdf import _library
 from recollect.documents.pdf._columns import in_reading_order
-from recollect.documents.pdf._furniture import drop_furniture
 from recollect.documents.pdf._grid import Table, in_mirror, rules_in_mirror, runs_leftwards, turn_back, understand
 from recollect.documents.pdf._headings import (
     LEAST_OUTLINE,
@@ -24,9 +28,8 @@ from recollect.documents.pdf._headings import (
     largest_type,
 )
 from recollect.documents.pdf._lines import Line, segments_of_reading
-from recollect.documents.pdf._notes import notes_of
 from recollect.documents.pdf._pictures import is_picture
-from recollect.documents.pdf._ruled import Edge, goes_on, rows_that_follow, take_tables
+from recollect.documents.pdf._ruled import MARK, Edge, goes_on, rows_that_follow, take_tables
 from recollect.documents.pdf._tables import table_spans
 from recollect.documents.pdf._words import Hyphens, Segment, Turn, mend_spaces, says_nothing, segments_of
 from recollect.documents.pdf._writer import Places, Writer, places_of_page, places_of_reading
@@ -36,12 +39,21 @@ if TYPE_CHECKING:
 
     import pypdfium2
 
+
 #: What is said where nothing was found, by looking for text and, where pages are pictures, by recognising it.
 NO_TEXT = "has no text in it"
+
+
 _SAME_PLACE = 8.0
+
+
 # One after the other.
 _MOST_DAMAGED = 1_000
+
+
 _Turned = list[tuple[Turn, list[Segment]]]
+
+
 _NOTHING_READ: Readings = {}
 
 
@@ -289,3 +301,147 @@ def _goes_on(table: Table, following: Table) -> bool:
         abs(one.x1 - other.x1) < _SAME_PLACE or abs(one.x0 - other.x0) < _SAME_PLACE
         for one, other in zip(table.columns, following.columns, strict=True)
     )
+
+
+# Running headers, footers and page numbers.
+
+
+_PAGE_NUMBER = re.compile(
+    r"(?<=page )\d{1,6}|(?<=seite )\d{1,6}|^\d{1,6}(?=\s|$)|(?<=\s)\d{1,6}$|(?<=[-–|]\s)\d{1,6}|(?<=\b[a-z]-)\d{1,4}$"
+)
+
+
+_LONE_NUMBER = re.compile(r"[-–|\s]*(?:page\s+|[a-z]-)?(?:\d{1,5}|[ivxlc]{1,9})[-–|\s]*", re.IGNORECASE)
+
+
+_ROMAN = re.compile(r"[-–|\s]*(?:page\s+)?(?=[ivxlc])(c{0,3}(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3}))[-–|\s]*")
+
+
+_ROMAN_DIGITS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+
+
+_EDGE_LINES = 2
+
+
+_OFTEN = 3
+
+
+_KEPT_CHARACTERS = 300
+
+
+def drop_furniture(pages: list[list[Line]]) -> list[str]:
+    """Takes the lines out of the pages that run through the document, and returns their texts, each once.
+
+    Such a line stands at the upper or lower edge of at least three pages, in the same size of type, and differs
+    between them only in a number that grows with the page.
+
+    Args:
+        pages: The lines of each page; the list's place tells the page.
+    """
+    places: list[tuple[int, Line, tuple[str, int]]] = []
+    for number, lines in enumerate(pages):
+        ordered = sorted(lines, key=lambda line: -line.y1)
+        edges = {id(line): line for line in (*ordered[:_EDGE_LINES], *ordered[-_EDGE_LINES:])}
+        places += [(number, line, _shape(line, number)) for line in edges.values()]
+    often = Counter(shape for _, shape in {(number, shape) for number, _, shape in places})
+    dropped: set[int] = set()
+    texts: dict[str, None] = {}
+    for _, line, shape in places:
+        if often[shape] >= (_OFTEN if _LONE_NUMBER.fullmatch(line.text) else max(_OFTEN, len(pages) // 40)):
+            dropped.add(id(line))
+            if not _LONE_NUMBER.fullmatch(line.text):
+                texts.setdefault(_PAGE_NUMBER.sub("", line.text.removeprefix(MARK)).strip(" |-–"))
+    if all(id(line) in dropped for lines in pages for line in lines):
+        return []  # pages that say the same and nothing else
+    for lines in pages:
+        lines[:] = [line for line in lines if id(line) not in dropped]
+    return _shortened([text for text in texts if text])
+
+
+def _shortened(texts: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    for text in dict.fromkeys(texts):
+        if sum(map(len, kept)) + len(text) > _KEPT_CHARACTERS:
+            break
+        kept.append(text)
+    return kept
+
+
+def _shape(line: Line, page: int) -> tuple[str, int]:
+    """A line with its page number replaced by the distance to ``page``, the same on every page; and its size."""
+    text = line.text.casefold()
+    roman = _ROMAN.fullmatch(text)
+    if roman is not None:
+        return f"roman #{_value(roman[1]) - page}", round(line.size / 2)
+    text = _PAGE_NUMBER.sub(lambda match: f"#{int(match[0]) - page}", text, count=1)
+    return text, round(line.size / 2)
+
+
+def _value(roman: str) -> int:
+    values = [_ROMAN_DIGITS[digit] for digit in roman]
+    return sum(-one if one < max(values[at:]) else one for at, one in enumerate(values))
+
+
+# What stands on a page without being part of it: what was filled into its form, and what readers have noted.
+
+
+_MOST_NOTES = 2_000
+
+
+def notes_of(page: Any, form: Any) -> list[str]:  # noqa: ANN401 - handles of pdfium
+    """The fields of a page that hold something, as ``name: value``, then the texts of its annotations.
+
+    Args:
+        page: A page.
+        form: The document's form; None: it has none.
+    """
+    import pypdfium2.raw as pdfium
+
+    fields: list[str] = []
+    remarks: list[str] = []
+    for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MOST_NOTES)):
+        note = pdfium.FPDFPage_GetAnnot(page, index)
+        if not note:
+            continue
+        try:
+            if pdfium.FPDFAnnot_GetFlags(note) & (pdfium.FPDF_ANNOT_FLAG_HIDDEN | pdfium.FPDF_ANNOT_FLAG_NOVIEW):
+                continue
+            kind = pdfium.FPDFAnnot_GetSubtype(note)
+            if kind == pdfium.FPDF_ANNOT_WIDGET:
+                fields += _field(form, note) if form else ()
+            elif kind not in {pdfium.FPDF_ANNOT_LINK, pdfium.FPDF_ANNOT_POPUP}:
+                remarks += _told(partial(pdfium.FPDFAnnot_GetStringValue, note, b"Contents"))
+        finally:
+            pdfium.FPDFPage_CloseAnnot(note)
+    # A field or a remark may be shown in several places of a page.
+    return list(dict.fromkeys([*fields, *remarks]))
+
+
+def _field(form: Any, note: Any) -> Iterator[str]:  # noqa: ANN401
+    import pypdfium2.raw as pdfium
+
+    kind = pdfium.FPDFAnnot_GetFormFieldType(form, note)
+    if kind in {pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON}:
+        if not pdfium.FPDFAnnot_IsChecked(form, note):
+            return
+        values = _told(partial(pdfium.FPDFAnnot_GetFormFieldExportValue, form, note)) or ["Yes"]
+    elif kind in {pdfium.FPDF_FORMFIELD_TEXTFIELD, pdfium.FPDF_FORMFIELD_COMBOBOX, pdfium.FPDF_FORMFIELD_LISTBOX}:
+        values = _told(partial(pdfium.FPDFAnnot_GetFormFieldValue, form, note))
+    else:
+        return
+    names = _told(partial(pdfium.FPDFAnnot_GetFormFieldAlternateName, form, note)) or _told(
+        partial(pdfium.FPDFAnnot_GetFormFieldName, form, note)
+    )
+    for value in values:
+        yield f"{names[0]}: {value}" if names else value
+
+
+def _told(ask: Callable[[Any, int], int]) -> list[str]:
+    """A text of pdfium's, which is asked for its length first; empty: there is none."""
+    size = ask(None, 0)
+    if size <= 2:
+        return []
+    buffer = (ctypes.c_ushort * (size // 2 + 1))()
+    ask(buffer, size)
+    text = " ".join(clean(bytes(buffer)[: size - 2].decode("utf-16-le", "replace")).split())
+    return [text] if text else []

@@ -134,19 +134,19 @@ def make_reranker(
 
 
 def _bm25(request: _Request) -> Reranker:
-    from recollect.retrieval.rerank.bm25 import Bm25Reranker
+    from recollect.retrieval.rerank.rerankers import Bm25Reranker
 
     return Bm25Reranker(request.language)
 
 
 def _consensus(_: _Request) -> Reranker:
-    from recollect.retrieval.rerank.consensus import ConsensusReranker
+    from recollect.retrieval.rerank.rerankers import ConsensusReranker
 
     return ConsensusReranker()
 
 
 def _best_sentence(request: _Request) -> Reranker:
-    from recollect.retrieval.rerank.best_sentence import BestSentenceReranker
+    from recollect.retrieval.rerank.rerankers import BestSentenceReranker
 
     if request.embedder is None:
         raise UsageError("The reranker 'best_sentence' requires an embedder.")

@@ -19,11 +19,10 @@ import uvicorn
 
 from hostile import EFFORT
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.hashing import HashingEmbedder
+from recollect.embedding.making import HashingEmbedder
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model.key import ACCESS_SCOPES
-from recollect.server.app import create_app
-from recollect.server.links import TOLD, asked_for
+from recollect.server.app import TOLD, asked_for, create_app
 
 HERE = Path(__file__).parent
 SECRET = "a secret of thirty-two bytes or more"

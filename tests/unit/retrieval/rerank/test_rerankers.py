@@ -6,16 +6,14 @@ from contextvars import copy_context
 import numpy as np
 import pytest
 
-from recollect.embedding.hashing import HashingEmbedder
+from recollect.embedding.making import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.interruption import Interrupted, Interruption, current
 from recollect.retrieval.rerank.base import Candidate
-from recollect.retrieval.rerank.best_sentence import BestSentenceReranker
-from recollect.retrieval.rerank.bm25 import Bm25Reranker
-from recollect.retrieval.rerank.consensus import ConsensusReranker
 from recollect.retrieval.rerank.late_interaction import BoundedMemory, LateInteractionReranker
 from recollect.retrieval.rerank.packing import pack
 from recollect.retrieval.rerank.registry import DEFAULTS, make_reranker
+from recollect.retrieval.rerank.rerankers import BestSentenceReranker, Bm25Reranker, ConsensusReranker
 
 
 class Counting:
@@ -122,7 +120,7 @@ def test_consensus_of_many_needs_little_memory_and_scores_them_as_a_whole_matrix
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 16 << 20, "a matrix of all would take 128 MB"
-    monkeypatch.setattr("recollect.retrieval.rerank.consensus._BLOCK", 1 << 30)
+    monkeypatch.setattr("recollect.retrieval.rerank.rerankers._BLOCK", 1 << 30)
     assert ConsensusReranker().rerank("any", candidates) == pytest.approx(scores)
 
 

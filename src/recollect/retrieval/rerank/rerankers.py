@@ -1,0 +1,219 @@
+"""Rerankers that need no model of their own: by agreement, by the best sentence, by words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.chunking.sentences import sentence_spans
+from recollect.errors import UsageError
+from recollect.interruption import check
+from recollect.retrieval import bm25
+from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.rerank.base import Candidate
+from recollect.retrieval.rerank.late_interaction import BoundedMemory, text_key
+from recollect.retrieval.rerank.packing import inner_products
+
+if TYPE_CHECKING:
+    from recollect.embedding.base import EmbeddingProvider, Vectors
+
+
+#: How many of the most similar candidates have a say about one.
+NEIGHBOURS = 10
+
+
+# Similarities that are computed at a time: a few hundred candidates at once, many in blocks of a few megabytes.
+_BLOCK = 1 << 18
+
+
+Floats = npt.NDArray[np.float64]
+
+
+class ConsensusReranker:
+    """Scores a candidate by the first-stage scores of the candidates most like it.
+
+    This is one step of score regularisation (Diaz 2005, "Regularizing Ad Hoc Retrieval Scores"), which rests on the
+    cluster hypothesis: texts that are close to each other tend to answer the same questions. Of each candidate, the
+    ``neighbours`` most similar other candidates by their stored vectors are taken, and their scores are averaged,
+    weighted by the similarity. No model runs and no text is read: a hundred candidates take well under a
+    millisecond.
+
+    Args:
+        neighbours: How many candidates have a say about one; 5 to 20 measured alike.
+
+    Raises:
+        UsageError: ``neighbours`` is less than 1.
+    """
+
+    name = "consensus"
+
+    def __init__(self, *, neighbours: int = NEIGHBOURS) -> None:
+        if neighbours < 1:
+            raise UsageError(f"neighbours must be at least 1, not {neighbours!r}")
+        self._neighbours = neighbours
+
+    def rerank(self, query: str, candidates: Sequence[Candidate]) -> list[float]:  # noqa: ARG002
+        """See `Reranker`. A candidate without an embedding keeps its own score, and has no say about others.
+
+        Of several embedding models, those of one have a say about one another.
+        """
+        scores = np.array([candidate.score for candidate in candidates], dtype=np.float64)
+        of_model: dict[str, list[int]] = {}
+        for index, candidate in enumerate(candidates):
+            if candidate.embedding is not None:
+                of_model.setdefault(candidate.model, []).append(index)
+        for known in of_model.values():
+            if len(known) > 1:
+                vectors = np.array([candidates[index].embedding for index in known], dtype=np.float32)
+                scores[known] = self._averaged(vectors, scores[known])
+        return [float(score) for score in scores]
+
+    def _averaged(self, vectors: npt.NDArray[np.float32], scores: Floats) -> Floats:
+        averaged: Floats = np.empty_like(scores)
+        step = max(1, _BLOCK // len(scores))
+        for start in range(0, len(scores), step):
+            check()
+            part = slice(start, start + step)
+            similarities = np.clip(inner_products(vectors[part], vectors), 0.0, None).astype(np.float64)
+            np.fill_diagonal(similarities[:, start:], 0.0)
+            if len(scores) > self._neighbours:
+                least = np.partition(similarities, -self._neighbours, axis=1)[:, -self._neighbours]
+                similarities[similarities < least[:, None]] = 0.0
+            totals = similarities.sum(axis=1)
+            lonely = totals <= np.finfo(np.float32).eps
+            averaged[part] = (similarities @ scores) / np.where(lonely, 1.0, totals)
+            averaged[part][lonely] = scores[part][lonely]
+        return averaged
+
+
+# Reranking by the best sentence: a passage is as relevant as the sentence in it that comes closest.
+
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+#: Memory that sentences' vectors may take in this process.
+CACHE_BYTES = 64 << 20
+
+
+class BestSentenceReranker:
+    """Scores a passage by the greatest cosine similarity between one of its sentences and the question.
+
+    The sentences are embedded the first time they are seen and kept in this process; that first time costs what
+    embedding the passages again would.
+
+    Args:
+        embedder: Embeds question and sentences.
+        language: Of the texts, ISO 639-1; decides where sentences end.
+        cache_bytes: Memory for sentences' vectors; 0 keeps none.
+    """
+
+    name = "best_sentence"
+
+    def __init__(self, embedder: EmbeddingProvider, *, language: str = "en", cache_bytes: int = CACHE_BYTES) -> None:
+        self._embedder = embedder
+        self._language = language
+        self._memory = BoundedMemory(cache_bytes)
+
+    def rerank(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
+        """See `Reranker`."""
+        if not candidates:
+            return []
+        wanted = self._embedder.embed_query(query)
+        known = self._vectors([candidate.text for candidate in candidates])
+        return [float((vectors @ wanted).max()) for vectors in known]
+
+    def _vectors(self, texts: Sequence[str]) -> list[Vectors]:
+        keys = [text_key(text) for text in texts]
+        found = self._memory.get_many(keys)
+        missing = {key: self._sentences(text) for key, text in zip(keys, texts, strict=True) if key not in found}
+        if missing:
+            flat = [sentence for sentences in missing.values() for sentence in sentences]
+            vectors = self._embedder.embed_documents(flat)
+            ends = np.cumsum([len(sentences) for sentences in missing.values()])
+            fresh = dict(zip(missing, np.split(vectors, ends[:-1]), strict=True))
+            self._memory.put_many(fresh)
+            found |= fresh
+        return [found[key] for key in keys]
+
+    def _sentences(self, text: str) -> list[str]:
+        # The rules for sentences refuse lone surrogates, which a text from outside the store may hold.
+        valid = _SURROGATES.sub("\ufffd", text)
+        # A text without words is its own only sentence, so that every passage has a vector.
+        return [valid[start:end] for start, end in sentence_spans(valid, self._language)] or [valid]
+
+
+# Reranking by words: one BM25 scale for passages of whatever origin.
+
+
+class Bm25Reranker:
+    """Scores passages by BM25 computed from their texts, so that passages of several sources compare.
+
+    BM25 scores of two collections, or of a store and a web search, are on different scales: each has its own document
+    frequencies and average length. Here all candidates are counted by the same ones.
+
+    With few candidates that the first stage all chose for the same words, the candidates' own document frequencies
+    say little, and a collection's are better. The ranking function is that of `recollect.retrieval.bm25`.
+
+    Args:
+        language: Of the texts, ISO 639-1.
+        document_frequencies: In how many chunks of a collection each term stands, terms as
+            `recollect.retrieval.analysis.Analyzer` gives them; a term that is missing counts as 0. None: counted
+            over the candidates.
+        chunks: How many chunks that collection has.
+        average_length: Their average length in terms; None: the candidates'.
+
+    Raises:
+        UsageError: ``language`` is no language code.
+    """
+
+    name = "bm25"
+
+    def __init__(
+        self,
+        language: str = "en",
+        *,
+        document_frequencies: Mapping[str, int] | None = None,
+        chunks: int = 0,
+        average_length: float | None = None,
+    ) -> None:
+        self._analyzer = Analyzer(language)
+        self._document_frequencies = document_frequencies
+        self._chunks = chunks
+        self._average_length = average_length
+
+    def rerank(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
+        """See `Reranker`; 0 for a passage that shares no word with the query."""
+        wanted = Counter(self._analyzer.query_terms(query))
+        if not wanted or not candidates:
+            return [0.0] * len(candidates)
+        counted = [Counter(self._analyzer.terms(candidate.text)) for candidate in candidates]
+        lengths = [terms.total() for terms in counted]
+        average = self._average_length or max(1.0, sum(lengths) / len(lengths))
+        weights = self._query_weights(wanted, counted)
+        return [
+            math.fsum(
+                weights[term] * terms[term] * bm25.MAX_WEIGHT / (terms[term] + _saturation(length, average))
+                for term in weights.keys() & terms.keys()
+            )
+            for terms, length in zip(counted, lengths, strict=True)
+        ]
+
+    def _query_weights(self, wanted: Mapping[str, int], counted: Sequence[Mapping[str, int]]) -> dict[str, float]:
+        if self._document_frequencies is None:
+            frequencies = {term: sum(term in terms for terms in counted) for term in wanted}
+            chunks = len(counted)
+        else:
+            frequencies = {term: self._document_frequencies.get(term, 0) for term in wanted}
+            chunks = max(self._chunks, 1)
+        return {term: count * bm25.idf(frequencies[term], chunks) for term, count in wanted.items()}
+
+
+def _saturation(length: int, average: float) -> float:
+    return bm25.K1 * (1 - bm25.B + bm25.B * length / average)
