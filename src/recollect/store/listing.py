@@ -316,8 +316,10 @@ class DuplicateRepository:
             raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
         version_id, content_hash, content = found[0]
         params |= {"version_id": version_id, "content_hash": content_hash, "limit": MOST_NAMED}
-        same = self._rows(scope, _COPIES_SQL["same"], params, end=_SQL["by_id"])
-        alike = self._rows(scope, _COPIES_SQL["alike"], params | {"limit": _MOST_COMPARED}, end=_SQL["most_first"])
+        same = self._rows(scope, _COPIES_SQL["same"], params, end=_COPIES_SQL["by_id"])
+        alike = self._rows(
+            scope, _COPIES_SQL["alike"], params | {"limit": _MOST_COMPARED}, end=_COPIES_SQL["most_first"]
+        )
         measured = ((SameDocument(*row[:-1]), likeness(content, row[-1])) for row in alike)
         near = [SameDocument(**{**_values(one), "likeness": share}) for one, share in measured if share >= threshold]
         return Duplicates(
@@ -327,7 +329,7 @@ class DuplicateRepository:
 
     def groups(self, scope: Scope, *, after: int, limit: int) -> list[tuple[SameDocument, ...]]:
         """Documents of the scope's tenant that say the same, by the first id of each group."""
-        found = self._rows(scope, _COPIES_SQL["groups"], {"after": after, "limit": limit}, end=_SQL["several"])
+        found = self._rows(scope, _COPIES_SQL["groups"], {"after": after, "limit": limit}, end=_COPIES_SQL["several"])
         return [tuple(SameDocument(*one) for one in zip(*row, strict=True)) for row in found]
 
     def _rows(

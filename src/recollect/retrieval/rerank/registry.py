@@ -146,7 +146,7 @@ def _consensus(_: _Request) -> Reranker:
 
 
 def _best_sentence(request: _Request) -> Reranker:
-    from recollect.retrieval.rerank.rerankers import BestSentenceReranker
+    from recollect.retrieval.rerank.best_sentence import BestSentenceReranker
 
     if request.embedder is None:
         raise UsageError("The reranker 'best_sentence' requires an embedder.")
