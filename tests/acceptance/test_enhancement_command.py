@@ -48,5 +48,5 @@ def test_a_collection_of_a_model_without_token_vectors_cannot_ask_for_them(recol
     refused = recollect("collections", "create", "tok", "--token-vectors", status=None)
     assert refused.status != 0
     assert "local embedding model" in refused.err
-    made = recollect("collections", "create", "tok", "--json").json["collection"]
+    made = recollect("collections", "create", "tok", "--json").json
     assert made["token_vectors"] is False

@@ -100,7 +100,7 @@ def talks(tmp_path: Path) -> Path:
 
 
 def nothing_left(recollect) -> bool:
-    return recollect("collections", "list", "--json").json["collections"] == []
+    return recollect("collections", "list", "--json").json["items"] == []
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical"])
@@ -122,7 +122,7 @@ def test_beir_keeps_its_collection_when_told_to(recollect, beir):
     (beir / "qrels/test.tsv").write_text("\ufeffq1 0 d1 2\r\n\r\nq2 0 d2 1.0\n", encoding="utf-8")
     printed = recollect("eval", "beir", beir, "--keep", "-c", "kept", "--chunk-size", "20").out
     assert "nDCG@10" in printed and "2 queries on 3 documents" in printed
-    kept = recollect("collections", "list", "--json").json["collections"]
+    kept = recollect("collections", "list", "--json").json["items"]
     assert [(c["name"], c["documents"], c["chunking"]["size"]) for c in kept] == [("kept", 3, 20)]
     assert "already" in recollect("eval", "beir", beir, "-c", "kept", status=1).err
 

@@ -44,7 +44,7 @@ def test_cases_pass_on_a_folder_and_leave_nothing_behind(recollect, office, case
         ("clerk-sees-no-it", None, None),
     ]
     assert done["cases"][1]["found"][0] == "it/errors.md"
-    assert recollect("collections", "list", "--json").json["collections"] == []
+    assert recollect("collections", "list", "--json").json["items"] == []
 
 
 def test_a_case_below_its_threshold_fails_and_says_why(recollect, office, cases):
@@ -189,7 +189,7 @@ def test_configurations_are_compared_on_the_same_queries(recollect, beir, config
     assert len(report["comparisons"]) == 3 * 4
     same = next(c for c in report["comparisons"] if (c["first"], c["second"]) == ("words", "same"))
     assert (same["difference"], same["p_value"], same["significant"]) == (0, 1, False)
-    assert recollect("collections", "list", "--json").json["collections"] == []
+    assert recollect("collections", "list", "--json").json["items"] == []
     shown = recollect("eval", "compare", *configurations, "--data", beir).out
     assert "unclear" in shown
     assert "nDCG@10" in shown

@@ -216,7 +216,7 @@ def wide(recollect, write):
     recollect("remember", CONVERSATION, "Hello.", "--user", "ann@x.example")
     recollect("sessions", "create", "documents-of-a-session-with-a-name-of-more-than-half-of-the-line")
     recollect("tenants", "create", "a tenant whose name goes on and on until it is wider than the column")
-    collection = recollect("collections", "list", "--json").json["collections"][0]["name"]
+    collection = recollect("collections", "list", "--json").json["items"][0]["name"]
     return replace(recollect, environment=recollect.environment | {"COLUMNS": "80", "RECOLLECT_COLLECTION": collection})
 
 

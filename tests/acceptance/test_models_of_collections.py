@@ -25,7 +25,7 @@ def test_collections_keep_their_models_and_are_searched_together(of_dimensions, 
     later = of_dimensions(48)
     later("ingest", "leave.md", "--collection", "leave")
     later("ingest", "more.md", "--collection", "pumps")
-    listed = {one["name"]: one["embedding_model"] for one in later("collections", "list", "--json").json["collections"]}
+    listed = {one["name"]: one["embedding_model"] for one in later("collections", "list", "--json").json["items"]}
     assert listed == {"pumps": "hashing:32", "leave": "hashing:48"}
     for mode in ("hybrid", "dense", "lexical"):
         found = later("query", "pump leave", "--everywhere", "--mode", mode, "--json").json["results"]

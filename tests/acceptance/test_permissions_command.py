@@ -144,7 +144,7 @@ def test_personas_bring_grants_for_a_folder_that_is_ingested_for_the_test(recoll
     options = ("rag-test", "cases.yaml", "--as-each", "personas.yaml")
     ann, eve = recollect(*options, "--ingest", office, "--json").json["personas"]
     assert [one["readable_documents"] for one in (ann, eve)] == [3, 2]
-    assert recollect("collections", "list", "--json").json["collections"] == []
+    assert recollect("collections", "list", "--json").json["items"] == []
     assert "--ingest" in recollect(*options, status=2).err
     assert "--runs" in recollect(*options, "--ingest", office, "--runs", "2", status=2).err
     (recollect.folder / "personas.yaml").write_text(f"{PERSONAS}grants:\n  nothing/*: '*'\n")

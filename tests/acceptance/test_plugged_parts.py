@@ -86,7 +86,7 @@ def test_commands_name_them(recollect, installed, tmp_path):
     (tmp_path / "a.txt").write_text("Annual leave is thirty days. " * 4)
     made = recollect("ingest", "a.txt", "--chunking", "halves", "--chunking-option", "at=0.25", "--json")
     assert made.json["chunks"] == 2
-    listed = recollect("collections", "list", "--json").json["collections"][0]
+    listed = recollect("collections", "list", "--json").json["items"][0]
     assert listed["chunking"] == {"strategy": "halves", "algorithm": 1, "at": 0.25}
     found = recollect("query", "leave", "--rerank", "equal", "--explain", "--json").json
     assert found["explain"]["reranker"] == "equal" and found["reranked"]

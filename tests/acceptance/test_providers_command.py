@@ -104,9 +104,7 @@ def test_another_length_that_is_configured_is_that_of_new_collections(hosted, tm
     (tmp_path / "b.md").write_text("# Fans\n\nThe pump has a fan.\n", encoding="utf-8")
     hosted("ingest", "b.md")
     hosted("ingest", "b.md", "--collection", "cut")
-    models = {
-        one["name"]: one["embedding_model"] for one in hosted("collections", "list", "--json").json["collections"]
-    }
+    models = {one["name"]: one["embedding_model"] for one in hosted("collections", "list", "--json").json["items"]}
     assert models == {"default": "openai/unknown-model:8", "cut": "openai/unknown-model:4"}
     assert "b.md" in hosted("query", "pump").out
 

@@ -33,7 +33,7 @@ def test_a_model_is_compared_taken_and_given_back(recollect, office, tmp_path):
     assert "Not changed to it: recall is 1.000, below 1.1." in refused.err
     told = recollect("reembed", "--model", "hashing:96").out
     assert "It is used from now on." in told and "4 sampled questions" in told
-    assert recollect("collections", "list", "--json").json["collections"][0]["embedding_model"] == "hashing:96"
+    assert recollect("collections", "list", "--json").json["items"][0]["embedding_model"] == "hashing:96"
     assert "hashing:96" in recollect("reembed", "--status").out
     assert recollect("ingest", office, "--json").json["documents"]["unchanged"] == 4
     assert recollect("reembed", "--rollback", "--json").json["switched"] is True

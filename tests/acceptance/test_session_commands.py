@@ -40,7 +40,7 @@ def test_a_session_from_its_beginning_to_its_end(recollect, office: Path, upload
     answer = recollect("ask", "When does the offer for the pump end?", "--session", "chat", "--json").json
     assert {citation["source"] for citation in answer["citations"]} <= {"offer.md"}
 
-    assert [one["name"] for one in recollect("collections", "list", "--json").json["collections"]] == ["default"]
+    assert [one["name"] for one in recollect("collections", "list", "--json").json["items"]] == ["default"]
     assert recollect("status", "--json").json["total_documents"] == 4
     listed = recollect("sessions", "list", "--json").json
     assert listed["sessions"] == []

@@ -54,7 +54,7 @@ def test_what_is_refused_registers_nothing(recollect: Recollect, arguments: list
     told = recollect("sources", "add", *arguments, "--collection", "hr", status=None)
     assert told.status in {1, 2} and told.err
     assert recollect("sources", "list", "--everywhere", "--json").json == {"sources": []}
-    assert recollect("collections", "list", "--json").json["collections"] == []
+    assert recollect("collections", "list", "--json").json["items"] == []
 
 
 def test_a_first_refresh_that_fails_leaves_what_was_there(recollect: Recollect):
@@ -66,7 +66,7 @@ def test_a_first_refresh_that_fails_leaves_what_was_there(recollect: Recollect):
     assert "was not added" in told.err
     sources = recollect("sources", "list", "-c", "hr", "--json").json["sources"]
     assert [source["name"] for source in sources] == ["https://127.0.0.1/a.git"]
-    assert len(recollect("collections", "list", "--json").json["collections"]) == 1
+    assert len(recollect("collections", "list", "--json").json["items"]) == 1
 
 
 def test_metadata_of_a_source_is_carried_filtered_by_refreshed_and_exported(recollect: Recollect):

@@ -28,11 +28,11 @@ def test_status(recollect, office):
 
 def test_collections(recollect, office):
     made = recollect("collections", "create", "legal", "--language", "de", "--chunking", "paragraph", "--json").json
-    assert made["collection"]["language"] == "de"
-    assert made["collection"]["chunking"]["strategy"] == "paragraph"
+    assert made["language"] == "de"
+    assert made["chunking"]["strategy"] == "paragraph"
     assert "There is a collection 'legal' already" in recollect("collections", "create", "legal", status=1).err
     recollect("ingest", office)
-    listed = recollect("collections", "list", "--json").json["collections"]
+    listed = recollect("collections", "list", "--json").json["items"]
     assert [(collection["name"], collection["documents"]) for collection in listed] == [("default", 4), ("legal", 0)]
     assert "legal" in recollect("collections", "list").out
     assert recollect("collections", "delete", "default", "--json").json == {"deleted": "default", "documents": 4}

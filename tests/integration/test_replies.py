@@ -34,7 +34,6 @@ from recollect.model.tenant import SharedCollection, TenantQuota
 from recollect.model.usage import TokenUsage
 from recollect.replies import (
     answers,
-    collections,
     contents,
     contexts,
     documents,
@@ -75,7 +74,7 @@ adapter_of = cache(TypeAdapter)
 
 @cache
 def schema_of(shape: Any) -> dict[str, Any]:
-    return adapter_of(shape).json_schema()
+    return adapter_of(shape).json_schema(mode="serialization")
 
 
 @cache
@@ -98,7 +97,9 @@ def checked(shape: Any, reply: Any) -> Any:
     read = json.loads(json.dumps(reply))  # nothing that JSON has no word for
     validator_of(shape).validate(read)
     shaped = adapter_of(shape).validate_python(reply)
-    assert adapter_of(shape).dump_python(shaped, mode="json") == read  # a record in it makes the same JSON again
+    assert (
+        adapter_of(shape).dump_python(shaped, mode="json", by_alias=True) == read
+    )  # a record in it makes the same JSON again
     return read
 
 
@@ -296,9 +297,6 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     )
     yield erasure.scrub_json, erasure.scrub_json(scrub)
     yield erasure.erasure_receipt_json, erasure.erasure_receipt_json(replace(receipt, scrub=scrub))
-    found = view.collections.list()
-    yield from ((collections.collection_json, collections.collection_json(one)) for one in found)
-    yield collections.collection_list_json, collections.collection_list_json(found)
     yield status.status_json, status.status_json(view.maintenance.status())
     yield status.cleanup_json, status.cleanup_json(view.maintenance.cleanup())
     yield from of_models(view)

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 #: Shows what an operation gave to a person.
 Show = Callable[[CommandContext, Any], None]
 
-_BEFORE = Annotated[str | None, typer.Option(hidden=True, help="As --cursor, by what stands last on the page before.")]
+_BEFORE = Annotated[
+    str | None,
+    typer.Option("--before", "--after", hidden=True, help="As --cursor, by what stands last on the page before."),
+]
 
 
 def bind(

@@ -240,4 +240,4 @@ def empty_collection(view: View) -> str | None:
 
 
 def _collections(view: View) -> list[Collection]:
-    return view.view(as_of=None, principal=None).collections.list()
+    return [*view.view(as_of=None, principal=None).collections.each()]

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import shlex
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import ChunkingOptions, command
 from recollect.cli.ingest import chunking_of
 from recollect.cli.status import show_collections
-from recollect.errors import NotFoundError
-from recollect.model.arguments import did_you_mean
-from recollect.replies.collections import collection_json, collection_list_json
+from recollect.operations.collections import CollectionOperations
+
+if TYPE_CHECKING:
+    from recollect.model.collection import Collection
+    from recollect.model.page import Page
 
 app = typer.Typer(help="List, create and delete collections.", no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection.")]
 
 
-def _list(
-    ctx: CommandContext,
-    *,
-    limit: Annotated[int | None, typer.Option(min=1, help="Collections at most; by default all.")] = None,
-    after: Annotated[str, typer.Option(metavar="NAME", help="Only collections behind this name: the next page.")] = "",
-) -> int:
-    """List the collections by name."""
-    with ctx.view() as view:
-        found = view.collections.list(after=argument_text(after), limit=None if limit is None else limit + 1)
-    page = found[:limit]
-    more = len(found) > len(page)
-    if ctx.json:
-        ctx.emit(collection_list_json(page, more=more))
-    elif page:
-        show_collections(ctx, page)
-        if more:
-            ctx.note(f"There are more: recollect collections list --after {shlex.quote(page[-1].name)}")
-    elif after:
-        ctx.out.print("There is no other collection.")
+def _listed(ctx: CommandContext, found: Page[Collection]) -> None:
+    if found:
+        show_collections(ctx, found)
     else:
-        ctx.out.print("There is no collection yet. Try: recollect ingest FOLDER")
-    return 0
+        ctx.out.print("No collections. Try: recollect ingest FOLDER")
 
 
 def _create(
@@ -76,7 +61,7 @@ def _create(
             dimensions=dimensions,
         )
     if ctx.json:
-        ctx.emit({"collection": collection_json(made)})
+        ctx.emit(made)
     else:
         ctx.out.print(f"Made the collection {made.name!r}.")
     return 0
@@ -88,11 +73,7 @@ def _delete(
     """Remove a collection with everything in it, for good."""
     wanted = argument_text(name)
     with ctx.view() as view:
-        places = view.collections.list()
-        found = next((place for place in places if place.name == wanted), None)
-        if found is None:
-            similar = did_you_mean(wanted, (place.name for place in places))
-            raise NotFoundError(f"There is no collection {wanted!r}.{similar} `recollect collections list` lists them.")
+        found = view.collections.get(wanted)
         ctx.confirm(f"Remove {wanted!r} with its {found.document_count:,} documents for good?", yes=yes)
         view.collections.delete(wanted)
     if ctx.json:
@@ -102,6 +83,6 @@ def _delete(
     return 0
 
 
-command(app, "list", remote=True)(_list)
+bind(app, "collections", CollectionOperations, lambda view: view.collections, {"list": _listed})
 command(app, "create", remote=True)(_create)
 command(app, "delete", remote=True)(_delete)

@@ -78,7 +78,7 @@ def _demo(ctx: CommandContext) -> int:
 
 def _forget_other_copies(view: View, folder: Path) -> None:
     """Another installation's copy of the handbook would answer every question twice."""
-    if all(place.name != COLLECTION for place in view.collections.list()):
+    if all(place.name != COLLECTION for place in view.collections.each()):
         return
     after = 0
     while page := view.documents.list(after=after, limit=500):

@@ -133,7 +133,7 @@ def _known_collections(ctx: CommandContext, view: View) -> list[str] | None:
     at = view.standpoint
     if ctx.json or not ctx.names_collection or at.session is not None or not at.is_owner:
         return None
-    return [one.name for one in view.collections.list()]
+    return [one.name for one in view.collections.each()]
 
 
 def _tell_new_collection(ctx: CommandContext, known: list[str] | None) -> None:
@@ -253,12 +253,12 @@ def prepare_collection(config: RAGConfig, view: View, chunking: ChunkingOptions)
     if not chunking.given:
         return
     name = view.standpoint.collection
-    found = next((one for one in view.collections.list() if one.name == name), None)
+    found = next((one for one in view.collections.each() if one.name == name), None)
     if found is None:
         try:
             view.collections.create(name, chunking=chunking_of(config, chunking))
         except ConflictError:  # another process was faster
-            found = next(one for one in view.collections.list() if one.name == name)
+            found = next(one for one in view.collections.each() if one.name == name)
     if found is not None:
         _require_same(found, chunking)
 

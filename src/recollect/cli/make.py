@@ -49,7 +49,7 @@ def _make(
             raise UsageError(f"{out} exists: choose another name, or --force to overwrite it.")
         require_writable(out, overwrite=force)
     with ctx.view() as view:
-        place = next((one for one in view.collections.list() if one.name == ctx.collection), None)
+        place = next((one for one in view.collections.each() if one.name == ctx.collection), None)
         if place is None or not place.document_count:
             raise NotFoundError(f"The collection {ctx.collection!r} is empty. Fill it: recollect ingest FOLDER")
         cases = draft_cases(_documents(ctx, view), count=count, language=place.language)

@@ -98,7 +98,7 @@ def _add(
     settings |= {"watch": True} if watch else {}
     given = _settings(metadata or [], option="--metadata")
     with ctx.view() as view:
-        places = {place.name for place in view.collections.list()}
+        places = {place.name for place in view.collections.each()}
         record = view.sources.add(
             location, connector=connector, name=name, settings=settings, every=every, metadata=given
         )

@@ -11,6 +11,8 @@ from recollect.cli._options import command
 from recollect.replies.status import status_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from recollect.model.collection import Collection
     from recollect.model.search_health import HitCounts, RetrieverRecall
     from recollect.model.status import PipelineStatus
@@ -110,7 +112,7 @@ def _recall(found: RetrieverRecall) -> str:
     return "-" if found.mean is None or found.worst is None else f"{found.mean:.1%} ({found.worst:.0%})"
 
 
-def show_collections(ctx: CommandContext, collections: tuple[Collection, ...] | list[Collection]) -> None:
+def show_collections(ctx: CommandContext, collections: Iterable[Collection]) -> None:
     """Collections as a table."""
     from rich.table import Table
     from rich.text import Text

@@ -17,6 +17,7 @@ from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, lined_awaited, paged_awaited
 from recollect.operations.awaited import (
     AsyncAuditOperations,
+    AsyncCollectionOperations,
     AsyncJobOperations,
     AsyncLoginOperations,
     AsyncRequestOperations,
@@ -50,18 +51,13 @@ class AsyncAudit(_Group, AsyncAuditOperations, AsyncRequestOperations):
     export = lined_awaited(AuditCalls.export)
 
 
-class AsyncCollections(_Group):
+class AsyncCollections(_Group, AsyncCollectionOperations):
     """Collections: made, listed, described and removed. Awaited."""
 
     ensure = awaited(CollectionCalls.ensure)
-    create = awaited(CollectionCalls.create)
-    get = awaited(CollectionCalls.get)
     update = awaited(CollectionCalls.update)
-    delete = awaited(CollectionCalls.delete)
     import_file = awaited(CollectionCalls.import_file)
     export_lines = lined_awaited(CollectionCalls.export_lines)
-    each = paged_awaited(CollectionCalls.each)
-    list = awaited(CollectionCalls.list)
 
 
 class AsyncDocuments(_Group):
@@ -236,7 +232,7 @@ class Groups:
     @property
     def collections(self) -> AsyncCollections:
         """Collections: made, listed, described and removed."""
-        return AsyncCollections(CollectionCalls(self._at), self._connection)
+        return made(AsyncCollections, CollectionCalls(self._at), self._connection)
 
     @property
     def contents(self) -> AsyncContents:

@@ -17,6 +17,7 @@ from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.downloads import original_of
 from recollect.client.methods import downloaded, followed, lined, paged, sent
 from recollect.operations.audit import AuditOperations, RequestOperations
+from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import bind, made
 from recollect.operations.jobs import JobOperations
 from recollect.operations.logins import LoginOperations
@@ -49,18 +50,13 @@ class Audit(_Group, AuditOperations, RequestOperations):
     export = lined(AuditCalls.export)
 
 
-class Collections(_Group):
+class Collections(_Group, CollectionOperations):
     """Collections: made, listed, described and removed."""
 
     ensure = sent(CollectionCalls.ensure)
-    create = sent(CollectionCalls.create)
-    get = sent(CollectionCalls.get)
     update = sent(CollectionCalls.update)
-    delete = sent(CollectionCalls.delete)
     import_file = sent(CollectionCalls.import_file)
     export_lines = lined(CollectionCalls.export_lines)
-    each = paged(CollectionCalls.each)
-    list = sent(CollectionCalls.list)
 
 
 class Documents(_Group):
@@ -244,7 +240,7 @@ class Groups:
     @property
     def collections(self) -> Collections:
         """Collections: made, listed, described and removed."""
-        return Collections(CollectionCalls(self._at), self._connection)
+        return made(Collections, CollectionCalls(self._at), self._connection)
 
     @property
     def contents(self) -> Contents:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Protocol
+from collections.abc import AsyncGenerator, Mapping
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field
 
 from recollect.model.audit import AuditRecord, AuditVerification
+from recollect.model.collection import MOST_DIMENSIONS, Collection
 from recollect.model.job import Job, JobStatus
 from recollect.model.login import Login
-from recollect.model.page import Page, every_awaited
+from recollect.model.page import MOST_OF_A_PAGE, Page, every_awaited
 from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
 from recollect.model.shown import Access
 from recollect.operations.audit import AuditOperations, RequestOperations
+from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import awaiting
 from recollect.operations.jobs import JobOperations
 from recollect.operations.logins import LoginOperations
-from recollect.operations.values import Cursor, Limit, Name, Number, Time
+from recollect.operations.values import Cursor, Limit, Name, Number, Text, Time
 
 
 @awaiting(AuditOperations)
@@ -72,6 +76,40 @@ class AsyncRequestOperations(Protocol):
     async def request_totals(self, *, since: Time | None = None, until: Time | None = None) -> list[RequestTotals]:
         """Sum requests to providers of models up, by kind and model."""
         ...
+
+
+@awaiting(CollectionOperations)
+class AsyncCollectionOperations(Protocol):
+    """Collections: made, listed, shown and removed. Awaited."""
+
+    async def list(self, *, cursor: Cursor | None = None, limit: Limit = 100) -> Page[Collection]:
+        """List the collections by name."""
+        ...
+
+    async def create(
+        self,
+        name: Name,
+        *,
+        description: Annotated[Text, Field(max_length=10000)] = "",
+        language: Name | None = None,
+        chunking: Mapping[str, Any] | None = None,
+        token_vectors: bool | None = None,
+        dimensions: Annotated[int, Field(ge=1, le=MOST_DIMENSIONS)] | None = None,
+    ) -> Collection:
+        """Make an empty collection."""
+        ...
+
+    async def get(self, name: Name) -> Collection:
+        """Show a collection."""
+        ...
+
+    async def delete(self, name: Name) -> None:
+        """Remove a collection with everything in it, physically."""
+        ...
+
+    def each(self) -> AsyncGenerator[Collection]:
+        """All of them, page by page as they are read."""
+        return every_awaited(self.list, limit=MOST_OF_A_PAGE)
 
 
 @awaiting(JobOperations)

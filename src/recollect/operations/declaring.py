@@ -42,6 +42,7 @@ class _Http:
     reply: str | None
     status: int
     no_store: bool
+    etag: bool
     forgets: bool
 
 
@@ -53,6 +54,7 @@ def operation(
     reply: str | None = None,
     status: int = 200,
     no_store: bool = False,
+    etag: bool = False,
     forgets: bool = False,
 ) -> Callable[[F], F]:
     """Declares a method of a protocol as an operation.
@@ -65,13 +67,14 @@ def operation(
         reply: What JSON calls a value that is no record, such as a count; None: it is a record.
         status: Of the reply; what gives None replies 204, with an empty body.
         no_store: Whether no cache may keep the reply, because it shows a secret.
+        etag: Whether the reply has an entity tag, which whoever changes it later names in ``If-Match``.
         forgets: Whether a credential may be taken no longer afterwards: the server forgets those that it knows.
     """
 
     def declare(function: F) -> F:
         method, path = http.split()
         asked = cast("Method", method)
-        declared = _Http(asked, path, standpoint, of_collection, reply, status, no_store, forgets)
+        declared = _Http(asked, path, standpoint, of_collection, reply, status, no_store, etag, forgets)
         function.__http__ = declared  # type: ignore[attr-defined]
         return function
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, assert_t
 from recollect.errors import UsageError
 from recollect.operations.awaited import (
     AsyncAuditOperations,
+    AsyncCollectionOperations,
     AsyncJobOperations,
     AsyncLoginOperations,
     AsyncRequestOperations,
@@ -70,23 +71,18 @@ class AsyncAudit(_AsyncGroup, AsyncAuditOperations, AsyncRequestOperations):
     verify_accesses = threaded(Audit.verify_accesses)
 
 
-class AsyncCollections(_AsyncGroup):
+class AsyncCollections(_AsyncGroup, AsyncCollectionOperations):
     """`Collections`, awaited."""
 
     ensure = threaded(Collections.ensure)
-    create = threaded(Collections.create)
-    get = threaded(Collections.get)
     update = threaded(Collections.update)
     note = threaded(Collections.note)
     notes = threaded(Collections.notes)
-    delete = threaded(Collections.delete)
     import_file = threaded(Collections.import_file)
     export_lines = streamed(Collections.export_lines)
     share = threaded(Collections.share)
     unshare = threaded(Collections.unshare)
     shared = threaded(Collections.shared)
-    each = streamed(Collections.each)
-    list = threaded(Collections.list)
 
 
 class AsyncContents(_AsyncGroup):
@@ -357,7 +353,7 @@ class AsyncView:
     @property
     def collections(self) -> AsyncCollections:
         """Collections: made, listed, shared, and written to and read from files."""
-        return AsyncCollections(self._inner.collections, self._threads)
+        return made(AsyncCollections, self._inner.collections, self._threads)
 
     @property
     def contents(self) -> AsyncContents:

@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.arguments import checked
-from recollect.model.collection import MOST_DIMENSIONS
+from recollect.model.collection import Collection
+from recollect.model.page import Page, name_at
+from recollect.operations.collections import CollectionOperations
+from recollect.operations.declaring import implements
 from recollect.pipeline.preparing import collection_settings, ensure_collection
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import Scope
-    from recollect.model.collection import Collection
     from recollect.model.collection_notes import CollectionNotes
     from recollect.model.tenant import SharedCollection
 
@@ -26,11 +30,9 @@ MOST_IDLE_DAYS = 36_500
 MAX_ORIGINAL_BYTES = 64 * 1024 * 1024
 
 
-_PAGE = 100
-
-
+@implements(CollectionOperations)
 @checked
-class Collections(Group):
+class Collections(Group, CollectionOperations):
     """The collections of a view's tenant; see `recollect.View`.
 
     The owner of the store alone makes, deletes and shares them: of a principal that is a `PermissionDeniedError`.
@@ -41,6 +43,7 @@ class Collections(Group):
         self._at.owner()
         return ensure_collection(self._at, self._at.collection if name is None else name)
 
+    @override
     def create(
         self,
         name: str,
@@ -51,25 +54,7 @@ class Collections(Group):
         token_vectors: bool | None = None,
         dimensions: int | None = None,
     ) -> Collection:
-        """Make an empty collection.
-
-        Args:
-            name: Unique for the tenant.
-            description: For people.
-            language: ISO 639-1; None: the configured one.
-            chunking: ``strategy`` and its parameters; None: the configured ones.
-            token_vectors: Whether ingest stores token vectors, at most 4 KB a chunk, so that the reranker
-                ``late_interaction`` need not compute them; None: as configured.
-            dimensions: The length of its vectors, one that the configured embedding model offers; None: as configured.
-
-        Raises:
-            ConflictError: There is one of that name.
-            UsageError: The name or the chunking is not valid, or the embedding model gives no token vectors or not
-                that length.
-        """
         scope = self._at.owner()
-        if dimensions is not None and not 1 <= dimensions <= MOST_DIMENSIONS:
-            raise UsageError(f"dimensions must lie between 1 and {MOST_DIMENSIONS:,}, not {dimensions}.")
         settings = collection_settings(
             self._at.assembly,
             language=language,
@@ -79,12 +64,8 @@ class Collections(Group):
         )
         return self._at.store.collections.create(scope, name, description=description, **settings)
 
+    @override
     def get(self, name: str) -> Collection:
-        """A collection; of a principal, one that exists for it, counting what may be read of it.
-
-        Raises:
-            NotFoundError: There is none of that name.
-        """
         from recollect.store.collections import as_shown
 
         return as_shown(self._at.store.collections.get(self._at.present(), name))
@@ -136,12 +117,8 @@ class Collections(Group):
         seen = {one.collection_id for one in self._at.store.collections.list_all(scope)}
         return {number: one for number, one in noted.items() if number in seen}
 
+    @override
     def delete(self, name: str) -> None:
-        """Remove a collection with everything in it, physically.
-
-        Raises:
-            NotFoundError: There is none of that name.
-        """
         self._at.store.collections.delete(self._at.owner(), name)
 
     def import_file(
@@ -226,27 +203,12 @@ class Collections(Group):
 
         return ShareRepository(self._at.store.caretaking).shared_with(self._of_tenant())
 
-    def each(self, *, after: str = "") -> Iterator[Collection]:
-        """All collections by name, behind ``after``, page by page as they are read; see `list`."""
-        while page := self.list(after=after, limit=_PAGE):
-            yield from page
-            after = page[-1].name
-
     # Last: its name is a type's in what stands before it.
-    def list(self, *, after: str = "", limit: int | None = None) -> list[Collection]:
-        """Every collection, by name; of a principal, those that exist for it, counting what may be read of them.
-
-        Args:
-            after: The last name of the page before.
-            limit: So many at most; None: all.
-
-        Raises:
-            UsageError: ``limit`` is not positive.
-        """
-        scope = self._at.present()
-        if limit is not None and limit < 1:
-            raise UsageError(f"limit must be at least 1, not {limit}.")
-        return self._at.store.collections.page(scope, after=after, limit=limit)
+    @override
+    def list(self, *, cursor: str | None = None, limit: int = 100) -> Page[Collection]:
+        scope, after = self._at.present(), name_at(cursor) or ""
+        found = self._at.store.collections.page(scope, after=after, limit=limit + 1)
+        return Page.of(found, limit, lambda one: one.name)
 
     def _of_tenant(self) -> Scope:
         """The owner's scope of a tenant that there is."""

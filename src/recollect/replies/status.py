@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.model.collection import Collection
+from recollect.model.record import json_of
 from recollect.replies._shape import Shape, Timestamp, iso
-from recollect.replies.collections import CollectionJson, collection_json
 
 if TYPE_CHECKING:
     from recollect.model.history import CleanupReport
@@ -56,7 +57,7 @@ class StatusJson(Shape):
     total_chunks: int
     departments: dict[str, int]
     """Current chunks by department; documents of none count under the empty string."""
-    collections: list[CollectionJson]
+    collections: list[Collection]
     embedding_model: str
     embedding_dimension: int
     schema_version: int
@@ -72,7 +73,7 @@ def status_json(status: PipelineStatus) -> StatusJson:
         "total_documents": status.total_documents,
         "total_chunks": status.total_chunks,
         "departments": dict(status.departments),
-        "collections": [collection_json(collection) for collection in status.collections],
+        "collections": [json_of(one) for one in status.collections],
         "embedding_model": status.embedding_model,
         "embedding_dimension": status.embedding_dimension,
         "schema_version": status.schema_version,

@@ -337,7 +337,7 @@ _PARAMETER = re.compile(r"\{([^}]+)\}")
 #: By an operation: where its reply, or its request, tells what paths call by these names.
 TOLD: dict[str, Mapping[str, str]] = {
     "POST /v1/collections": {"name": "$response.body#/name", "vector_store_id": "$response.body#/name"},
-    "GET /v1/collections": {"name": "$response.body#/collections/0/name"},
+    "GET /v1/collections": {"name": "$response.body#/items/0/name"},
     "POST /v1/collections/{name}/documents": {
         "name": "$request.path.name",
         "document_id": "$response.body#/document_id",

@@ -17,6 +17,7 @@ from recollect.operations.declaring import Operation, operations_of
 from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.server import dependencies
+from recollect.server.etags import tagged
 from recollect.server.problems import documented, status_of
 from recollect.server.schemas.base import Body
 from recollect.server.service import Service
@@ -66,8 +67,7 @@ def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., An
         result = getattr(of(caller), declared.name)(**given)
         if declared.http.forgets:
             service.authenticator.forget()
-        if declared.http.no_store:
-            response.headers["Cache-Control"] = "no-store"
+        _note(declared, response, result)
         return declared.told(result)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -88,6 +88,13 @@ def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., An
     handle.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     handle.__name__ = declared.name
     return handle
+
+
+def _note(declared: Operation, response: Response, result: Any) -> None:  # noqa: ANN401 - what the operation gives
+    if declared.http.no_store:
+        response.headers["Cache-Control"] = "no-store"
+    if declared.http.etag:
+        tagged(response, result)
 
 
 def _said(declared: Operation, name: str) -> str:

@@ -12,13 +12,14 @@ from fastapi import Header, Response
 from starlette.exceptions import HTTPException
 
 from recollect.errors import VersionChangedError
+from recollect.model.record import Record, json_of
 
 if TYPE_CHECKING:
     from recollect.model.document_record import DocumentRecord
 
 _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 
-Reply = TypeVar("Reply", bound=Mapping[str, object])
+Reply = TypeVar("Reply", bound=Mapping[str, object] | Record)
 
 IfMatch = Annotated[
     str | None,
@@ -31,9 +32,10 @@ IfNoneMatch = Annotated[
 ]
 
 
-def etag_of(reply: Mapping[str, object]) -> str:
+def etag_of(reply: Mapping[str, object] | Record) -> str:
     """The entity tag of a reply."""
-    text = json.dumps(reply, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    told = json_of(reply) if isinstance(reply, Record) else reply
+    text = json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return f'"{hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 
@@ -43,7 +45,7 @@ def tagged(response: Response, reply: Reply) -> Reply:
     return reply
 
 
-def require_match(if_match: str | None, current: Mapping[str, object]) -> None:
+def require_match(if_match: str | None, current: Mapping[str, object] | Record) -> None:
     """Refuses to change what is no longer as the caller knows it.
 
     Raises:

@@ -79,14 +79,14 @@ class CollectionRepository:
         """Every collection of the tenant that exists for the scope's principal, by name; ``hidden``: sessions' too."""
         return [as_shown(collection) for collection in self._listed(scope, hidden=hidden)]
 
-    def page(self, scope: Scope, *, after: str, limit: int | None) -> list[Collection]:
-        """As `list_all`, so many at most behind a name; None: all behind it."""
+    def page(self, scope: Scope, *, after: str, limit: int) -> list[Collection]:
+        """As `list_all`, so many at most behind a name."""
         found: list[Collection] = []
-        while limit is None or len(found) < limit:
-            wanted = None if limit is None else limit - len(found)
+        while len(found) < limit:
+            wanted = limit - len(found)
             names, seen = self._behind(scope, after, wanted)
             found += map(as_shown, seen)
-            if wanted is None or len(names) < wanted:
+            if len(names) < wanted:
                 break
             # Those that do not exist for the principal leave room for others.
             after = names[-1]

@@ -159,7 +159,7 @@ def test_a_bad_file_is_told_alike(served, local, operator, tmp_path, name):
 def test_a_file_that_cannot_be_read_is_said_so(operator, tmp_path):
     assert "There is no file" in operator("import", "none.jsonl", "-c", "unmade", status=1).err
     assert "There is no file" in operator("import", ".", "-c", "unmade", status=1).err
-    assert not any(one["name"] == "unmade" for one in operator("collections", "list", "--json").json["collections"])
+    assert not any(one["name"] == "unmade" for one in operator("collections", "list", "--json").json["items"])
 
 
 def test_a_line_longer_than_the_server_takes_stops_no_other(served, operator, tmp_path, monkeypatch):

@@ -20,9 +20,9 @@ from recollect.errors import (
 from recollect.model.document_session import SessionConfig
 from recollect.model.keywords import RecallKeywords, SearchKeywords
 from recollect.model.memory import RecallOptions
+from recollect.model.record import json_of
 from recollect.model.tenant import TenantQuota
 from recollect.replies.answers import answer_json
-from recollect.replies.collections import collection_json, collection_list_json
 from recollect.replies.contents import chunks_json, document_outline_json, document_part_json
 from recollect.replies.contexts import assembled_context_json
 from recollect.replies.documents import document_json, document_list_json
@@ -79,8 +79,8 @@ SAME = {
     ),
     "context": lambda v: assembled_context_json(ASKED, v.context(ASKED, token_budget=500), collection="default"),
     "why not": lambda v: why_not_json(v.why_not(ASKED, "hr/pay.txt")),
-    "collections": lambda v: collection_list_json(v.collections.list()),
-    "collection": lambda v: collection_json(v.collections.get("it")),
+    "collections": lambda v: json_of(v.collections.list()),
+    "collection": lambda v: json_of(v.collections.get("it")),
     "documents": lambda v: document_list_json(v.documents.list(), collection="default", more=False),
     "documents, filtered": lambda v: document_list_json(
         v.documents.list(tags=("official",), newest_first=True, limit=1), collection="default", more=False
@@ -170,7 +170,7 @@ def test_options_are_keywords_and_a_reply_is_its_results(served, client):
 
 def test_lists_are_gone_through_and_a_conversation_is_held_by_both(served, client):
     for view in (served.rag, client):
-        assert [*view.collections.each()] == view.collections.list()
+        assert [*view.collections.each()] == [*view.collections.list()]
         assert [*view.documents.each()] == view.documents.list(limit=1_000)
         assert [*view.documents.each(newest_first=True)] == view.documents.list(newest_first=True, limit=1_000)
         first = view.documents.list()[0].document_id

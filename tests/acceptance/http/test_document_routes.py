@@ -82,7 +82,7 @@ def test_texts_that_are_none(client):
 def test_a_misspelt_collection_is_not_made(rag, client):
     assert client.post("/v1/collections/hrr/documents", json={"content": "x"}).status_code == 404
     assert client.post("/v1/collections/hrr/urls", json={"url": "https://example.com/"}).status_code == 404
-    assert client.get("/v1/collections").json() == {"collections": [], "next_cursor": None}
+    assert client.get("/v1/collections").json() == {"items": [], "next_cursor": None}
     rag.collections.create("hr")
     assert client.post("/v1/collections/hr/documents", json={"content": "x"}).status_code == 201
 
@@ -381,7 +381,7 @@ def test_collections_are_listed_page_by_page(client, rag, connect):
         found, cursor = [], None
         while not found or cursor is not None:
             page = one.get("/v1/collections", params={**more, **({"cursor": cursor} if cursor else {})}).json()
-            found.append([place["name"] for place in page["collections"]])
+            found.append([place["name"] for place in page["items"]])
             cursor = page["next_cursor"]
         return found
 

@@ -144,7 +144,7 @@ def test_an_upload_that_is_sent_again_is_known_by_what_it_holds(client, rag):
 def test_what_failed_may_be_sent_again(client, rag, monkeypatch):
     assert once(client, "", "k1").status_code == 422
     assert once(client, "notes", "k1").status_code == 201
-    monkeypatch.setattr("recollect.server.routes.collections.collection_json", lambda _: 1 / 0)
+    monkeypatch.setattr("recollect.operations.declaring.Operation.told", lambda *_: 1 / 0)
     assert once(client, "more", "k2").status_code == 500
     monkeypatch.undo()
     assert once(client, "more", "k2").status_code == 409, "which is a conflict with what was made, not with the key"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.client.calls.base import Call, Calls, EventStream, as_it_is, reading
 from recollect.client.calls.declared import asked
 from recollect.client.reading import Json, read
+from recollect.model.collection import Collection
 from recollect.model.history import CleanupReport
 from recollect.model.job import Job
 from recollect.model.search_health import RetrieverRecall, SearchHealth
@@ -59,13 +60,11 @@ def _job_event(event: Event) -> Sequence[Job]:
 
 
 def _status(told: Json) -> PipelineStatus:
-    from recollect.client.calls.collections import read_collection
-
     search = told["search"]
     return read(
         PipelineStatus,
         told,
-        collections=tuple(read_collection(one) for one in told["collections"]),
+        collections=reading(tuple[Collection, ...])(told["collections"]),
         search=_health(search),
         search_by_collection={name: _health(one) for name, one in search["collections"].items()},
         search_days=search["days"],

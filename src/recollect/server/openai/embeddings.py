@@ -113,7 +113,7 @@ def _embedded(caller: View, body: EmbeddingsBody) -> EmbeddingListJson:
 
 def _embedder(view: View, name: str) -> EmbeddingProvider:
     assembly = view.standpoint.assembly
-    for place in view.collections.list():
+    for place in view.collections.each():
         if name in {place.name, place_of(place.name)}:
             return assembly.embedder_for(place)
     configured = assembly.embedder

@@ -69,7 +69,7 @@ def vector_store(view: View, name: str) -> Collection:
     Raises:
         RefusedRequestError: There is none that may be read.
     """
-    for place in view.collections.list():
+    for place in view.collections.each():
         if name in {store_id(place), place.name}:
             return place
     raise RefusedRequestError(

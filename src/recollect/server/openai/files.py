@@ -113,7 +113,7 @@ def files(
     """Those that you have sent, and the documents of all collections that came another way."""
     newest_first, behind = order == "desc", position(after)
     sent = caller.files.list(purpose=purpose, newest_first=newest_first, after=behind, limit=limit + 1)
-    views = [caller.view(collections=place.name) for place in caller.collections.list()]
+    views = [caller.view(collections=place.name) for place in caller.collections.each()]
     if purpose not in {None, _OF_DOCUMENTS}:
         views = []
     stored = page_of(views, limit=limit, after=behind, newest_first=newest_first, sent=False)

@@ -50,7 +50,7 @@ def chosen(view: View, name: str) -> Choice:
     Raises:
         RefusedRequestError: There is no such collection that may be read, or the language model may not be named.
     """
-    names = {DEFAULT_COLLECTION, *(one.name for one in view.collections.list())}
+    names = {DEFAULT_COLLECTION, *(one.name for one in view.collections.each())}
     # The names that are listed count before those that were listed once.
     places: dict[str, str | None] = {one: one for one in names}
     places |= {place_of(one): one for one in names}
@@ -76,7 +76,7 @@ def unknown_model(view: View, name: str, *others: str) -> RefusedRequestError:
         name: As the request has it.
         others: What exists beside collections; nothing: language models.
     """
-    places = [EVERYWHERE, *(place_of(one.name) for one in view.collections.list()[:_NAMED])]
+    places = [EVERYWHERE, *(place_of(one.name) for one in view.collections.list(limit=_NAMED))]
     models = others or tuple(named_models(view)[:_NAMED])
     return RefusedRequestError(
         f"The model {name[:200]!r} does not exist or you do not have access to it. You have: {', '.join(places)}; "

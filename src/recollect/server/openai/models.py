@@ -53,12 +53,12 @@ def models(caller: Reader) -> ModelListJson:
 def model(model: str, caller: Reader) -> ModelJson:
     """Also one that is not listed, because a pattern of `answer_models` stands for it."""
     choice = chosen(caller, model)
-    created = {one.name: int(one.created_at.timestamp()) for one in caller.collections.list()}
+    created = {one.name: int(one.created_at.timestamp()) for one in caller.collections.each()}
     return _model(model, created.get(choice.collection or "", 0))
 
 
 def _models(view: View) -> Iterator[ModelJson]:
-    found = view.collections.list()
+    found = view.collections.each()
     others = [one for one in named_models(view) if one != (configured_model(view) or EXTRACTIVE)]
     for name, created in [(EVERYWHERE, 0), *((place_of(c.name), int(c.created_at.timestamp())) for c in found)]:
         yield _model(name, created)

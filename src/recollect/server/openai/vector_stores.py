@@ -157,7 +157,7 @@ def vector_stores(
     before: Name | None = None,
 ) -> VectorStoreListJson:
     """By their age, counting what may be read of each."""
-    places = sorted(caller.collections.list(), key=lambda one: one.collection_id, reverse=order == "desc")
+    places = sorted(caller.collections.each(), key=lambda one: one.collection_id, reverse=order == "desc")
     ids = [store_id(one) for one in places]
     start = ids.index(after) + 1 if after in ids else 0
     end = ids.index(before) if before in ids else len(ids)

@@ -180,7 +180,7 @@ def hints(view: View, options: RetrievalOptions) -> list[str]:
     everywhere = EVERY_COLLECTION in at.names
     if at.principal is None and not any(
         place.document_count
-        for place in view.view(as_of=None).collections.list()
+        for place in view.view(as_of=None).collections.each()
         if everywhere or place.name in at.names
     ):
         return ["Every collection is empty." if everywhere else f"The collection {at.names[0]!r} is empty."]

@@ -461,7 +461,7 @@ def _missed(visit: Visit, bench: Bench) -> dict[Side, WhyNot | str]:
 def _form(visit: Visit, bench: Bench) -> dict[str, Any]:
     """What the form and the tabs show."""
     config = visit.view.config
-    places = visit.view.collections.list()
+    places = [*visit.view.collections.each()]
     chosen = bench["collection"] or config.collection
     try:
         span = known_span(visit.view.view(collections=chosen))

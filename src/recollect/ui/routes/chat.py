@@ -195,7 +195,7 @@ def settings_of(view: View, chosen: Choices) -> Settings:
         view: Of whoever asks.
         chosen: What is chosen; what there is not is passed over.
     """
-    names = sorted(one.name for one in view.collections.list())
+    names = sorted(one.name for one in view.collections.each())
     models = named_models(view)
     known = chosen.model is not None and may_be_named(view, chosen.model)
     return Settings(

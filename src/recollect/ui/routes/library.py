@@ -274,7 +274,7 @@ async def first_page(visit: Visiting) -> Response:
 
 
 def _overview(view: View) -> tuple[list[Collection], dict[int, tuple[int, int]]]:
-    return view.collections.list(), dict(unstored_counts(view.standpoint))
+    return [*view.collections.each()], dict(unstored_counts(view.standpoint))
 
 
 @router.get("/library/new")
@@ -433,7 +433,7 @@ def _looked_up(
             metadata_filters={address.key.partition(".")[0]: address.value} if address.key else {},
         )
         hints = view.documents.filter_hints(options)
-    return listing, everywhere.collections.list(), hints
+    return listing, [*everywhere.collections.each()], hints
 
 
 @router.get("/library/documents/choices")

@@ -124,7 +124,7 @@ def _reader(location: str, connector: str) -> str | None:
 
 
 def _found(view: View, collection: str) -> tuple[list[SourceRecord], list[str]]:
-    names = [one.name for one in view.collections.list()]
+    names = [one.name for one in view.collections.each()]
     known = view.view(collections=collection or "*").sources.list()
     # One that was removed, and left nothing, is not read any more.
     return [one for one in known if one.connector is not None or one.documents], names

@@ -139,7 +139,7 @@ async def explain(
 
 def _chosen(view: View, collection: str | None) -> tuple[list[str], str | None]:
     """The collections, and the one that is shown: the one that was asked for, the configured one, or the first."""
-    found = [one.name for one in view.collections.list()]
+    found = [one.name for one in view.collections.each()]
     if collection:
         if collection not in found:
             raise NotFoundError(f"There is no collection {collection[:100]!r}.{did_you_mean(collection, found)}")

@@ -131,7 +131,7 @@ async def drop(visit: Administering, collection: _Text) -> Response:
 
 
 def _looked_up(view: View) -> tuple[list[SpaceReport], list[Job]]:
-    spaces = [view.view(collections=one.name).spaces.status() for one in view.collections.list()]
+    spaces = [view.view(collections=one.name).spaces.status() for one in view.collections.each()]
     jobs = [one for kind in _KINDS for one in view.jobs.list(kind=kind, limit=_JOBS)]
     return spaces, sorted(jobs, key=lambda one: one.job_id, reverse=True)[:_JOBS]
 

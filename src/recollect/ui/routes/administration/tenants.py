@@ -130,7 +130,7 @@ def _collections(view: View) -> list[tuple[str, int | None]]:
     notes = view.collections.notes()
     return [
         (one.name, notes[one.collection_id].idle_days if one.collection_id in notes else None)
-        for one in view.collections.list()
+        for one in view.collections.each()
     ]
 
 
