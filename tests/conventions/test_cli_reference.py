@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from recollect.cli.main import app
+from recollect.cli.main import PANELS, app
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/cli.md"
 HEAD = """# Command line reference
@@ -80,6 +80,12 @@ def test_every_command_and_option_is_explained():
     for line in reference().splitlines():
         if line.startswith("| `"):
             assert line.split("|")[2].strip(), line
+
+
+def test_the_list_of_commands_says_of_each_what_it_says_of_itself():
+    commands = typer.main.get_command(app).commands
+    for name, said in (entry for panel in PANELS.values() for entry in panel.items()):
+        assert said == " ".join(commands[name].help.split("\n\n")[0].split()), name
 
 
 if __name__ == "__main__":

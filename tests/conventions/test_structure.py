@@ -204,6 +204,10 @@ def test_a_bare_version_imports_the_command_line_and_nothing_below_it(tmp_path: 
     assert _of([*COMMANDS, *HEAVY, *UNUSED_BY_VERSION], modules) == []
 
 
+def test_the_list_of_commands_imports_none_of_them(tmp_path: Path):
+    assert _of([*COMMANDS, *HEAVY], _imported_by("--help", folder=tmp_path)) == []
+
+
 def test_a_query_imports_neither_other_commands_nor_what_reads_and_cuts_documents(dsn: str, tmp_path: Path):
     with recollect.RAGPipeline(
         recollect.RAGConfig.load(storage={"dsn": dsn}, embedding={"provider": "hashing"})

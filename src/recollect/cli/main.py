@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 from collections import UserDict
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from types import FrameType
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from recollect.cli._command_context import GlobalOptions, RootOptions, write_json
 from recollect.cli._options import STATUS_BROKEN_PIPE, CollectionOption, as_parameters
@@ -28,36 +29,84 @@ _STATUS_HUNG_UP = 129
 # Typer's error for wrong usage; older versions take it from click, newer ones bring their own.
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 
-#: What `recollect --help` shows the commands under, in that order.
-PANELS = {
-    "Everyday": ("demo", "ingest", "watch", "query", "ask", "chat", "context", "status"),
-    "Knowledge": (
-        "collections",
-        "documents",
-        "history",
-        "diff",
-        "import",
-        "export",
-        "sources",
-        "contextualise",
-        "cleanup",
-    ),
-    "Conversations": ("remember", "recall", "consolidate", "facts", "feedback"),
-    "People": ("grants", "keys", "logins", "sessions", "tenants"),
-    "Quality": ("why-not", "rag-test", "quality-test", "eval", "calibrate"),
-    "Operation": (
-        "serve",
-        "mcp",
-        "worker",
-        "jobs",
-        "db",
-        "config",
-        "reembed",
-        "audit",
-        "models",
-        "providers",
-        "requests",
-    ),
+#: What `recollect --help` shows: the commands by panel, each with the first sentence of its own help. They stand here
+#: so that neither the list nor a shell that completes a name imports what they do.
+PANELS: Mapping[str, Mapping[str, str]] = {
+    "Everyday": {
+        "demo": "Ingest an example handbook, ask it three questions, and say what to try next.",
+        "ingest": "Read files, folders or pages of the web into a collection, or into a session.",
+        "watch": "Ingest folders, and from then on whatever changes in them, until it is interrupted.",
+        "query": "Find the passages that answer a question.",
+        "ask": "Answer a question from the documents, with citations, or say that they hold no answer.",
+        "chat": "Talk about the documents, with citations; with a language model, questions may lean on those before.",
+        "context": "Print a context of documents, conversations and facts for a prompt, within a budget of tokens.",
+        "status": "Show what the store holds, or one collection, and how its searches fare.",
+    },
+    "Knowledge": {
+        "collections": "List, create and delete collections.",
+        "documents": "List, show, delete and erase documents.",
+        "history": "List the versions of a document, deleted ones and those that expired included.",
+        "diff": (
+            "Show how the evidence for a question changed from one moment to another: what came, went, changed "
+            "and stayed."
+        ),
+        "import": "Read documents from JSON Lines, with their chunks and vectors where they are given.",
+        "export": "Write a collection as JSON Lines: its current documents with their chunks and vectors.",
+        "sources": (
+            "Buckets, repositories, mailboxes and folders that are read, and refreshed: list, add, refresh, remove."
+        ),
+        "contextualise": (
+            "Have a language model situate each chunk in its document by a sentence, which is indexed with it."
+        ),
+        "cleanup": (
+            "Close the documents whose time to live is over, remove expired sessions, and drop what the audit "
+            "need not keep."
+        ),
+    },
+    "Conversations": {
+        "remember": "Remember what was said in a conversation, which begins with its first turn.",
+        "recall": "Find what was said: the turns that answer, with those around them.",
+        "consolidate": "Draw facts from the turns that are asked for again and again; each turn is looked at once.",
+        "facts": "List, search, show, follow and delete facts drawn from conversations.",
+        "feedback": "Say whether passages of a context helped, and see or forget what that makes of the weights.",
+    },
+    "People": {
+        "grants": "Say who may read documents: user:NAME, role:NAME, department:NAME, group:NAME, or * for everybody.",
+        "keys": "Make, list, rotate and revoke the keys that a server takes.",
+        "logins": "List who is logged in with a browser, and log them out.",
+        "sessions": (
+            "Conversations: list, show, rename, forget, delete. Sessions with documents: create, list, show, "
+            "renew, end."
+        ),
+        "tenants": "Make, list, suspend, limit, export and erase tenants, whose knowledge is kept apart.",
+    },
+    "Quality": {
+        "why-not": "Say where a document stands at every stage of a search, and what keeps it out of the results.",
+        "rag-test": (
+            "Run test cases: precision, recall, MRR and latency; the exit status is 1 if a case falls below its "
+            "thresholds."
+        ),
+        "quality-test": (
+            "Measure answers: refusals, facts, faithfulness, citations, latency, tokens and cost; a table by model."
+        ),
+        "eval": "Measure retrieval quality on data sets with judgements.",
+        "calibrate": "Set when answers from a collection are refused: so that few questions without an answer get one.",
+    },
+    "Operation": {
+        "serve": "Serve the store over HTTP, with the web interface, and run its jobs, until it is interrupted.",
+        "mcp": (
+            "Serve the Model Context Protocol over standard input and output, for a program that starts this command."
+        ),
+        "worker": "Run the jobs of every tenant, and what is done every so often, until it is interrupted.",
+        "jobs": "What is done in the background: listed, looked at, stopped and tried again.",
+        "db": "Migrate, check, mend, back up and restore the store.",
+        "config": "What is set, where, and whether it can be worked with.",
+        "reembed": "Embed a collection with another model while it is searched, compare both, and change to it.",
+        "audit": "List, verify and export the audit: what was done, by whom and when.",
+        "models": "Fetch and list the embedding models on this machine.",
+        "providers": "Whose models are configured and installed, whether they answer, and what else there is.",
+        "requests": "What was asked of providers of models, what it took and what it cost; never what it said.",
+    },
 }
 
 
@@ -86,13 +135,11 @@ def _imported(name: str) -> Any:  # noqa: ANN401 - see above
         own.add_typer(module.app, name=name)
     else:
         module.register(own)
-    command = typer.main.get_group(own).commands[name]
-    command.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)  # type: ignore[attr-defined]
-    return command
+    return typer.main.get_group(own).commands[name]
 
 
 class _Root(TyperGroup):
-    """Lists the commands by panel, and imports those that are asked for."""
+    """Lists the commands by panel, and imports the one that is asked for."""
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - whatever Typer's group takes
         super().__init__(**attributes)
@@ -100,6 +147,16 @@ class _Root(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - see above
         return list(self.commands)
+
+    def get_command(self, ctx: Any, name: str) -> TyperCommand | None:  # noqa: ANN401, ARG002 - see above
+        """What is listed of a command."""
+        panel = next((panel for panel, commands in PANELS.items() if name in commands), None)
+        return None if panel is None else TyperCommand(name, help=PANELS[panel][name], rich_help_panel=panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401 - see above
+        """The command itself."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and _imported(listed.name), rest
 
 
 app = typer.Typer(
