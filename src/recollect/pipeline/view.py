@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -56,130 +57,49 @@ if TYPE_CHECKING:
     from recollect.store.store import Store
 
 
+def _group(module: str, kind: str, says: str) -> Any:  # noqa: ANN401 - the annotation beside it says which
+    """A group of a view: made when it is asked for, and its module is imported then."""
+
+    def make(groups: Groups) -> object:
+        return getattr(import_module(f"recollect.pipeline.{module}"), kind)(groups._at)
+
+    make.__annotations__["return"] = kind
+    return property(make, doc=says)
+
+
 class Groups:
-    """The groups of a view: each is made when it is asked for, and imports what it needs then."""
+    """The groups of a view."""
 
     def __init__(self, at: Standpoint) -> None:
         self._at = at
 
-    @property
-    def documents(self) -> Documents:
-        """Documents, their versions, and what becomes of them."""
-        from recollect.pipeline.documents import Documents
-
-        return Documents(self._at)
-
-    @property
-    def contents(self) -> Contents:
-        """What the documents say: listed, outlined, read in parts, and searched exactly."""
-        from recollect.pipeline.contents import Contents
-
-        return Contents(self._at)
-
-    @property
-    def files(self) -> Files:
-        """Files that were sent to be kept, and what collections make of them."""
-        from recollect.pipeline.files import Files
-
-        return Files(self._at)
-
-    @property
-    def collections(self) -> Collections:
-        """Collections: made, listed, shared, and written to and read from files."""
-        from recollect.pipeline.collections import Collections
-
-        return Collections(self._at)
-
-    @property
-    def sources(self) -> Sources:
-        """Where documents come from, and how what changes there changes here."""
-        from recollect.pipeline.sources import Sources
-
-        return Sources(self._at)
-
-    @property
-    def spaces(self) -> Spaces:
-        """The embedding model of the collection, changed while it is searched."""
-        from recollect.pipeline.spaces import Spaces
-
-        return Spaces(self._at)
-
-    @property
-    def sessions(self) -> Sessions:
-        """Sessions with documents of their own."""
-        from recollect.pipeline.sessions import Sessions
-
-        return Sessions(self._at)
-
-    @property
-    def memory(self) -> ConversationMemory:
-        """Conversations, and contexts made of them."""
-        from recollect.pipeline.memory import ConversationMemory
-
-        return ConversationMemory(self._at)
-
-    @property
-    def facts(self) -> Facts:
-        """Facts drawn from conversations."""
-        from recollect.pipeline.facts import Facts
-
-        return Facts(self._at)
-
-    @property
-    def feedback(self) -> Feedback:
-        """Whether what contexts showed has helped."""
-        from recollect.pipeline.feedback import Feedback
-
-        return Feedback(self._at)
-
-    @property
-    def grants(self) -> Grants:
-        """Who may read what."""
-        from recollect.pipeline.grants import Grants
-
-        return Grants(self._at)
-
-    @property
-    def keys(self) -> Keys:
-        """What programs present to a server."""
-        from recollect.pipeline.keys import Keys
-
-        return Keys(self._at)
-
-    @property
-    def logins(self) -> Logins:
-        """Who is logged in to a server with a browser."""
-        from recollect.pipeline.logins import Logins
-
-        return Logins(self._at)
-
-    @property
-    def tenants(self) -> Tenants:
-        """The tenants of the store."""
-        from recollect.pipeline.tenants import Tenants
-
-        return Tenants(self._at)
-
-    @property
-    def audit(self) -> Audit:
-        """What was done, by whom and when."""
-        from recollect.pipeline.audit import Audit
-
-        return Audit(self._at)
-
-    @property
-    def jobs(self) -> Jobs:
-        """Work in the background: looked at, waited for, stopped and tried again."""
-        from recollect.pipeline.jobs import Jobs
-
-        return Jobs(self._at)
-
-    @property
-    def maintenance(self) -> Maintenance:
-        """The store as a whole: what it holds, whether it is sound, and what has passed its time."""
-        from recollect.pipeline.maintenance import Maintenance
-
-        return Maintenance(self._at)
+    documents: Documents = _group("documents", "Documents", "Documents, their versions, and what becomes of them.")
+    contents: Contents = _group(
+        "contents", "Contents", "What the documents say: listed, outlined, read in parts, and searched exactly."
+    )
+    files: Files = _group("files", "Files", "Files that were sent to be kept, and what collections make of them.")
+    collections: Collections = _group(
+        "collections", "Collections", "Collections: made, listed, shared, and written to and read from files."
+    )
+    sources: Sources = _group(
+        "sources", "Sources", "Where documents come from, and how what changes there changes here."
+    )
+    spaces: Spaces = _group("spaces", "Spaces", "The embedding model of the collection, changed while it is searched.")
+    sessions: Sessions = _group("sessions", "Sessions", "Sessions with documents of their own.")
+    memory: ConversationMemory = _group("memory", "ConversationMemory", "Conversations, and contexts made of them.")
+    facts: Facts = _group("facts", "Facts", "Facts drawn from conversations.")
+    feedback: Feedback = _group("feedback", "Feedback", "Whether what contexts showed has helped.")
+    grants: Grants = _group("grants", "Grants", "Who may read what.")
+    keys: Keys = _group("keys", "Keys", "What programs present to a server.")
+    logins: Logins = _group("logins", "Logins", "Who is logged in to a server with a browser.")
+    tenants: Tenants = _group("tenants", "Tenants", "The tenants of the store.")
+    audit: Audit = _group("audit", "Audit", "What was done, by whom and when.")
+    jobs: Jobs = _group("jobs", "Jobs", "Work in the background: looked at, waited for, stopped and tried again.")
+    maintenance: Maintenance = _group(
+        "maintenance",
+        "Maintenance",
+        "The store as a whole: what it holds, whether it is sound, and what has passed its time.",
+    )
 
 
 class _Unchanged:
