@@ -31,14 +31,14 @@ def chat(pipeline: RAGPipeline) -> RAGPipeline:
     return pipeline
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
-def test_what_was_said_is_found(chat: RAGPipeline, mode: str):
-    found = chat.view(session="chat").recall("Who moved to Lisbon?", RecallOptions(mode=mode))
-    assert found[0].episode.content == CHAT[0].content
-    assert [recollection.rank for recollection in found] == list(range(1, len(found) + 1))
-    assert (found[0].episode.role, found[0].user, found[0].episode.at) == ("Ada", "ada", CHAT[0].at)
-    assert (found[0].similarity is None) == (mode == "lexical")
-    assert (found[0].bm25 is None) == (mode == "dense")
+def test_what_was_said_is_found(chat: RAGPipeline):
+    for mode in ["hybrid", "dense", "lexical"]:
+        found = chat.view(session="chat").recall("Who moved to Lisbon?", RecallOptions(mode=mode))
+        assert found[0].episode.content == CHAT[0].content
+        assert [recollection.rank for recollection in found] == list(range(1, len(found) + 1))
+        assert (found[0].episode.role, found[0].user, found[0].episode.at) == ("Ada", "ada", CHAT[0].at)
+        assert (found[0].similarity is None) == (mode == "lexical")
+        assert (found[0].bm25 is None) == (mode == "dense")
 
 
 def test_an_answer_is_found_by_the_words_of_the_turn_before_it(chat: RAGPipeline):
@@ -158,9 +158,8 @@ def test_words_are_counted_by_what_was_said_in_the_end(pipeline: RAGPipeline):
     assert [hit.similarity for hit in together] == pytest.approx([hit.similarity for hit in singly], abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("turn", "message"),
-    [
+def test_what_cannot_be_remembered_is_refused_before_anything_is_stored(pipeline: RAGPipeline):
+    for turn, message in [
         (Turn(content=" \n"), "Turn 2 says nothing"),
         (Turn(content="x" * 100_001), "document"),
         (Turn(content="x", role=" "), "role"),
@@ -168,22 +167,18 @@ def test_words_are_counted_by_what_was_said_in_the_end(pipeline: RAGPipeline):
         (Turn(content="x", metadata={"a": float("nan")}), "metadata"),
         (Turn(content="x", metadata={"a": "\0"}), "metadata"),
         (Turn(content="x", at="yesterday"), "date and time"),
-    ],
-)
-def test_what_cannot_be_remembered_is_refused_before_anything_is_stored(
-    pipeline: RAGPipeline, turn: Turn, message: str
-):
-    with pytest.raises(UsageError, match=message):
-        pipeline.view(session="s").remember([Turn(content="fine"), turn])
-    assert pipeline.memory.list() == []
+    ]:
+        with pytest.raises(UsageError, match=message):
+            pipeline.view(session="s").remember([Turn(content="fine"), turn])
+        assert pipeline.memory.list() == []
 
 
-@pytest.mark.parametrize("session", ["", " ", "\0", "s" * 201])
-def test_names_of_sessions_are_checked(pipeline: RAGPipeline, session: str):
-    with pytest.raises(UsageError, match="session"):
-        pipeline.view(session=session).remember("hello")
-    with pytest.raises(UsageError, match="user"):
-        pipeline.view(session="s", user=session).remember("hello")
+def test_names_of_sessions_are_checked(pipeline: RAGPipeline):
+    for session in ["", " ", "\0", "s" * 201]:
+        with pytest.raises(UsageError, match="session"):
+            pipeline.view(session=session).remember("hello")
+        with pytest.raises(UsageError, match="user"):
+            pipeline.view(session="s", user=session).remember("hello")
 
 
 @pytest.mark.parametrize(
@@ -196,18 +191,15 @@ def test_any_text_can_be_said_and_recalled(pipeline: RAGPipeline, content: str):
     assert contents(pipeline.view(session="s").recall(content)) == [kept]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_that_make_no_sense_are_refused(pipeline: RAGPipeline):
+    for options, message in [
         (RecallOptions(top_k=0), "top_k"),
         (RecallOptions(before=-1), "before"),
         (RecallOptions(mode="fuzzy"), "mode"),
         (RecallOptions(since=datetime(2024, 1, 1, tzinfo=UTC), until=datetime(2023, 1, 1, tzinfo=UTC)), "since"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(pipeline: RAGPipeline, options: RecallOptions, message: str):
-    with pytest.raises(UsageError, match=message):
-        pipeline.recall("anything", options)
+    ]:
+        with pytest.raises(UsageError, match=message):
+            pipeline.recall("anything", options)
 
 
 def test_an_empty_question_is_refused_and_an_empty_memory_is_empty(pipeline: RAGPipeline):
@@ -235,9 +227,3 @@ def test_what_is_recalled_again_and_again_is_known_after_a_restart(chat: RAGPipe
     assert chat.memory.patterns.get_consolidation_candidates(4)[0].retrievals == 4
     with pytest.raises(UsageError):
         chat.memory.patterns.get_consolidation_candidates(0)
-
-
-def _scope():
-    from recollect.model import Scope
-
-    return Scope()

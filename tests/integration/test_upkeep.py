@@ -35,17 +35,6 @@ def _until(true, seconds: float = 20.0) -> bool:
     return true()
 
 
-def test_what_has_expired_is_closed_by_the_clock(pipeline: RAGPipeline):
-    _expired(pipeline, 3)
-    upkeep = Upkeep(pipeline.store, TemporalConfig(), first_look_seconds=0.01, look_seconds=0.01)
-    upkeep.start()
-    try:
-        assert _until(lambda: _open_documents(pipeline) == 1)
-    finally:
-        upkeep.close()
-    assert pipeline.maintenance.check() == []
-
-
 def test_an_interval_is_kept_however_many_look(pipeline: RAGPipeline):
     many = [Upkeep(pipeline.store, TemporalConfig()) for _ in range(6)]
     _expired(pipeline, 4)

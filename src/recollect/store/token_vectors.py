@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.errors import NotFoundError
 from recollect.model import Scope
-from recollect.model.collection import Collection
 from recollect.store.copying import copy_into
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries
@@ -26,29 +24,9 @@ class TokenVectorRepository:
 
     def get_many(self, scope: Scope, chunk_ids: Sequence[int], *, model: str) -> dict[int, bytes]:
         """The packed vectors that an embedding model, by its name, made of those chunks that have some."""
-        if not chunk_ids:
-            return {}
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids), "model": model}
         with self._database.transaction(scope) as connection:
             return {chunk_id: bytes(packed) for chunk_id, packed in rows(connection, _SQL["get_many"], params)}
-
-    def wanted(self, scope: Scope, collection: Collection) -> bool:
-        """Whether ingest stores token vectors in this collection."""
-        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["wanted"], params)
-        return bool(found and found[0][0])
-
-    def set_wanted(self, scope: Scope, collection: Collection, *, wanted: bool) -> None:
-        """Decide whether ingest stores them from now on; chunks that are there already stay as they are.
-
-        Raises:
-            NotFoundError: The collection was deleted meanwhile.
-        """
-        params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "wanted": wanted}
-        with self._database.transaction(scope) as connection:
-            if not rows(connection, _SQL["set_wanted"], params):
-                raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile.")
 
 
 def copy_token_vectors(

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from shelf import Shelf, second_tenant
+from shelf import Shelf
 
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import Scope
@@ -17,49 +17,15 @@ def make(store: Store, name: str, scope: Scope | None = None):
     return store.collections.create(scope or Scope(), name, embedding_model="m", embedding_dimension=4)
 
 
-def test_what_is_created_is_found_with_its_settings(store: Store):
-    made = store.collections.create(
-        Scope(),
-        "Handbuch ü",
-        embedding_model="m",
-        embedding_dimension=4,
-        language="de",
-        chunking={"size": 3},
-        description="d",
-    )
-    found = store.collections.get(Scope(), "Handbuch ü")
-    assert found == made
-    assert (found.language, found.chunking, found.description, found.chunk_count) == ("de", {"size": 3}, "d", 0)
-    assert not found.indexed
-
-
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 201, "nul\0", "\u202e"])
 def test_bad_names_are_refused(store: Store, name: str):
     with pytest.raises(UsageError, match="name"):
         make(store, name)
 
 
-def test_a_name_exists_once_a_tenant(store: Store):
-    second = second_tenant(store)
-    make(store, "a")
-    make(store, "a", second)
-    with pytest.raises(ConflictError):
-        make(store, "a")
-
-
 def test_an_unknown_tenant_is_named(store: Store):
     with pytest.raises(NotFoundError, match="tenant 77"):
         make(store, "a", Scope(tenant_id=77))
-
-
-def test_another_tenants_collections_do_not_exist(store: Store):
-    second = second_tenant(store)
-    make(store, "mine", second)
-    assert store.collections.find(Scope(), "mine") is None
-    assert store.collections.list_all(Scope()) == []
-    with pytest.raises(NotFoundError):
-        store.collections.delete(Scope(), "mine")
-    assert store.collections.find(second, "mine") is not None
 
 
 def test_of_many_creators_one_wins(store: Store):

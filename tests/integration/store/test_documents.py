@@ -8,7 +8,6 @@ import pytest
 from shelf import Shelf, second_tenant
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.model import Scope
 from recollect.store.store import Store
 
 
@@ -52,27 +51,6 @@ def test_another_tenant_sees_none_of_it(shelf: Shelf):
     assert documents.held_twice(other, shelf.source) == []
 
 
-def test_a_moment_in_the_past_shows_what_was_known_then(shelf: Shelf):
-    def now() -> datetime:
-        return shelf.rows("SELECT clock_timestamp()")[0][0]
-
-    before = now()
-    document_id = shelf.add("a", "old words").document_id
-    first = now()
-    shelf.add("a", "new words")
-    second = now()
-    shelf.store.writer.close(shelf.scope, [document_id])
-
-    def content(moment: datetime | None) -> str | None:
-        scope = Scope(as_of=moment)
-        listed = shelf.store.documents.list_page(scope, shelf.collection)
-        return shelf.store.documents.get(scope, document_id).content if listed else None
-
-    assert [content(moment) for moment in (before, first, second, None)] == [None, "old words", "new words", None]
-    with pytest.raises(NotFoundError):
-        shelf.store.documents.get(shelf.scope, document_id)
-
-
 def test_names_resolve_to_one_document_or_say_why_not(shelf: Shelf):
     documents = shelf.store.documents
     first = shelf.add("a.txt", "one").document_id
@@ -101,12 +79,6 @@ def test_a_source_of_digits_is_one(shelf: Shelf):
     assert [documents.resolve(shelf.scope, one) for one in (first, "a.txt", other)] == [first, first, other]
 
 
-@pytest.mark.parametrize("name", ["none.txt", 4711, "4711", 10**30, "9" * 40, "nul\0", "'; DROP TABLE documents; --"])
-def test_what_does_not_exist_is_not_found(shelf: Shelf, name: object):
-    with pytest.raises(NotFoundError, match="no document"):
-        shelf.store.documents.resolve(shelf.scope, name)
-
-
 def test_pages_cover_everything_once(shelf: Shelf):
     shelf.write(*(shelf.prepared(f"d{number:02}", "x", department="ab"[number % 2]) for number in range(23)))
     seen, after = [], 0
@@ -125,8 +97,3 @@ def test_uris_below_a_prefix_are_taken_literally(shelf: Shelf, monkeypatch: pyte
     found = [uri for uri, _ in shelf.store.documents.current_uris(shelf.scope, shelf.source, prefix="a%/")]
     assert found == ["a%/1", "a%/2", "a%/3"]
     assert len(list(shelf.store.documents.current_uris(shelf.scope, shelf.source))) == len(uris)
-
-
-def test_a_source_is_made_once(shelf: Shelf):
-    again = shelf.store.documents.ensure_source(shelf.scope, shelf.collection, "manual", "manual")
-    assert again == shelf.source

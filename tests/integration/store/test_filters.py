@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shelf import Shelf, second_tenant
+from shelf import Shelf
 
 from hostile import EFFORT
 from recollect.model import Scope
@@ -32,60 +32,18 @@ def matches(shelf: Shelf, scope: Scope | None = None, **conditions: Any) -> set[
     return {row[0] for row in names}
 
 
-def test_each_condition_alone_and_together(shelf: Shelf):
-    shelf.add("a", "x", department="hr", tags=("new", "red"), metadata={"year": 2024})
-    shelf.add("b", "x", department="hr", tags=("red",), metadata={"year": 2023})
-    shelf.add("c", "x", department="it", tags=("new", "red"), metadata={"year": 2024})
-    shelf.add("d", "x")
-    assert matches(shelf, department=("hr",)) == {"a", "b"}
-    assert matches(shelf, department=("hr", "it")) == {"a", "b", "c"}
-    assert matches(shelf, tags=("red",)) == {"a", "b", "c"}
-    assert matches(shelf, tags=("red", "new")) == {"a", "c"}
-    assert matches(shelf, source=("a", "d")) == {"a", "d"}
-    assert matches(shelf, source=("manual",)) == {"a", "b", "c", "d"}
-    assert matches(shelf, source=("manual",), department=("hr",), tags=("new",), metadata={"year": 2024}) == {"a"}
-    assert matches(shelf) == {"a", "b", "c", "d"}
-    assert matches(shelf, department=("none",)) == set()
-
-
-VALUES = [None, True, False, 0, 1, 1.5, "", "1", "true", [], [1], ["a"], {}, {"x": 1}, {"x": 1, "y": 2}, {"x": None}]
-
-
-def test_metadata_is_compared_for_equality(shelf: Shelf):
-    for number, value in enumerate(VALUES):
-        shelf.add(f"v{number}", "x", metadata={"key": value, "other": 1})
-    shelf.add("without", "x", metadata={"other": 1})
-    for number, value in enumerate(VALUES):
-        assert matches(shelf, metadata={"key": value}) == {f"v{number}"}, value
-    assert matches(shelf, metadata={"key": 1.0}) == {"v4"}
-    assert matches(shelf, metadata={"key": "x", "other": 1}) == set()
-    assert len(matches(shelf, metadata={"other": 1})) == len(VALUES) + 1
-
-
-@pytest.mark.parametrize("value", HOSTILE)
-def test_hostile_values_are_values(shelf: Shelf, value: str):
+def test_hostile_values_are_values(shelf: Shelf):
     shelf.add("plain", "x", department="d", tags=("t",), metadata={"k": "v"})
-    shelf.add(value, "x", department=value, tags=(value,), metadata={value: value})
-    for conditions in (
-        {"department": (value,)},
-        {"tags": (value,)},
-        {"source": (value,)},
-        {"metadata": {value: value}},
-    ):
-        assert matches(shelf, **conditions) == {value}
-
-
-def test_other_tenants_and_the_past(shelf: Shelf):
-    other = second_tenant(shelf.store)
-    document_id = shelf.add("a", "x", department="old").document_id
-    then = Scope(as_of=shelf.rows("SELECT clock_timestamp()")[0][0])
-    shelf.write(shelf.prepared("a", "y", department="new"))
-    assert matches(shelf, department=("old",)) == set()
-    assert matches(shelf, then, department=("old",)) == {"a"}
-    assert matches(shelf, then, department=("new",)) == set()
-    assert matches(shelf, other, department=("new",)) == set()
-    shelf.store.writer.close(shelf.scope, [document_id])
-    assert matches(shelf) == set()
+    for value in HOSTILE:
+        shelf.add(value, "x", department=value, tags=(value,), metadata={value: value})
+    for value in HOSTILE:
+        for conditions in (
+            {"department": (value,)},
+            {"tags": (value,)},
+            {"source": (value,)},
+            {"metadata": {value: value}},
+        ):
+            assert matches(shelf, **conditions) == {value}
 
 
 JSON = st.recursive(
@@ -143,14 +101,15 @@ def removed(shelf: Shelf, asked: DocumentFilter) -> list[tuple[str, int]]:
     return removed_by_condition(shelf.store.database, shelf.scope, shelf.collection.collection_id, asked)
 
 
-@pytest.mark.parametrize("value", HOSTILE)
-def test_counting_takes_hostile_values_as_values(shelf: Shelf, value: str):
-    shelf.add(value, "x", department=value, tags=(value,), metadata={value: value})
-    shelf.add("other", "x")
-    asked = DocumentFilter(
-        department=(value,), source=(value,), tags=(value,), metadata={value: value}, where=parse_filter({"title": "x"})
-    )
-    assert [count for _, count in removed(shelf, asked)][:4] == [1, 1, 1, 1]
+def test_counting_takes_hostile_values_as_values(shelf: Shelf):
+    for value in HOSTILE:
+        shelf.add(value, "x", department=value, tags=(value,), metadata={value: value})
+    for value in HOSTILE:
+        asked = DocumentFilter(
+            department=(value,), source=(value,), tags=(value,), metadata={value: value},
+            where=parse_filter({"title": "x"}),
+        )  # fmt: skip
+        assert [count for _, count in removed(shelf, asked)][:4] == [len(HOSTILE) - 1] * 4
 
 
 def test_a_failed_condition_is_named_for_one_document(shelf: Shelf):

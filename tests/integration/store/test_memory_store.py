@@ -39,18 +39,6 @@ def counted(dsn_store: Store, table: str) -> int:
         return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
 
 
-def test_turns_stand_in_the_order_in_which_they_were_appended(store: Store):
-    session = store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL)
-    assert store.memory.append(SCOPE, session, [prepared("a"), prepared("b")], after=0) == [1, 2]
-    assert store.memory.append(SCOPE, session, [prepared("c")], after=2) == [3]
-    assert [episode.content for episode in store.memory.turns(SCOPE, session)] == ["a", "b", "c"]
-    assert [episode.position for episode in store.memory.turns(SCOPE, session, after=1)] == [2, 3]
-    tail = store.memory.tail(SCOPE, session, limit=2)
-    assert (tail.position, [turn.content for turn in tail.turns]) == (3, ["b", "c"])
-    record = store.memory.get_session(SCOPE, "s")
-    assert (record.turn_count, record.user) == (3, None)
-
-
 def test_what_was_prepared_for_another_end_is_not_stored(store: Store):
     session = store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL)
     assert store.memory.append(SCOPE, session, [prepared("a")], after=0) == [1]
@@ -151,17 +139,6 @@ def test_both_arms_keep_to_the_searched_sessions_and_to_the_tenant(store: Store)
         assert len(store.memory.list_sessions(scope)) == (expected if not named else 2)
     foreign = [episode.episode_id for episode in store.memory.turns(Scope(tenant_id=2), made[2])]
     assert store.recalls.surroundings(SCOPE, foreign, before=1, after=1) == {}
-
-
-def test_retrievals_add_up_and_pass_over_what_is_gone(store: Store):
-    session = store.memory.ensure_session(SCOPE, "s", embedding_model=MODEL)
-    store.memory.append(SCOPE, session, [prepared("a"), prepared("b")], after=0)
-    first, second = (episode.episode_id for episode in store.memory.turns(SCOPE, session))
-    store.memory.note_retrievals(SCOPE, {first: 2, second: 1, 999_999: 5}, at=session.created_at)
-    store.memory.note_retrievals(SCOPE, {first: 2}, at=session.created_at)
-    found = store.memory.frequently_retrieved(SCOPE, min_retrievals=2)
-    assert [(one.episode.content, one.retrievals) for one in found] == [("a", 4)]
-    assert len(store.memory.frequently_retrieved(SCOPE, min_retrievals=1)) == 2
 
 
 def test_neighbours_of_turns_are_looked_up_before_anything_was_analysed(store: Store):

@@ -7,7 +7,6 @@ import random
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 
 import numpy as np
 import pytest
@@ -89,12 +88,6 @@ def test_dense_exact_is_brute_force(shelf: Shelf):
         vector, spaces = EMBEDDER.embed_query(query), [shelf.collection.space_id]
         known = shelf.store.search.similarities(shelf.scope, vector, ids.tolist(), space_ids=spaces)
         assert set(known) == set(ids.tolist())
-
-
-def test_equal_chunks_come_in_a_fixed_order(shelf: Shelf):
-    shelf.fill(["the same words"] * 40)
-    found = shelf.dense("the same words", limit=10)
-    assert [chunk_id for chunk_id, _ in found] == sorted(shelf.vectors())[:10]
 
 
 @settings(max_examples=12 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
@@ -212,22 +205,6 @@ def test_the_index_gives_as_many_as_are_wanted(shelf: Shelf):
     assert len(store.dense(shelf.scope, place, vector, limit=250, indexed=True)) == 250
     with store.dense_ahead(shelf.scope, place, vector, limit=250, indexed=True) as fetch:
         assert len(fetch().chunk_ids) == 250
-
-
-def test_the_past_is_searched_as_it_was(shelf: Shelf):
-    def now() -> datetime:
-        return shelf.rows("SELECT clock_timestamp()")[0][0]
-
-    shelf.add("a", "apple pie")
-    then = Scope(as_of=now())
-    shelf.add("a", "banana bread")
-    shelf.add("b", "cherry cake")
-    shelf.store.collections.refresh_term_stats(shelf.scope, shelf.now())
-    assert shelf.contents([c for c, _ in shelf.dense("apple", scope=then)]) == ["apple pie"]
-    # Nothing current holds the word any more, so the statistics do not know it.
-    assert shelf.contents([c for c, _ in shelf.lexical("apple", scope=then).scores]) == ["apple pie"]
-    assert shelf.lexical("apple").scores == []
-    assert set(shelf.contents([c for c, _ in shelf.dense("apple")])) == {"banana bread", "cherry cake"}
 
 
 def test_tenants_and_collections_do_not_meet(store: Store):

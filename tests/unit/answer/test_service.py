@@ -27,12 +27,6 @@ def ask(model=None, passages=None, **options):
     )
 
 
-def test_without_a_model_sentences_are_quoted():
-    reply = ask()
-    assert "28 days" in reply.text
-    assert reply.timings_ms["answer_ms"] > 0
-
-
 def test_with_a_model_its_markers_become_citations():
     model = ScriptedChatModel(WRITTEN)
     reply = ask(model)
@@ -176,14 +170,6 @@ class TestIterate:
             list(iterate(waits(), in_thread=False))
 
 
-def test_streaming_synchronously():
-    *pieces, last = stream_answer_sync(
-        QUESTION, [passage(LEAVE)], embedder=EMBEDDER, chat_model=ScriptedChatModel(WRITTEN)
-    )
-    assert "".join(piece for piece in pieces if isinstance(piece, str)) == last.text
-    assert last.citations
-
-
 BAD = "You receive 28 days of paid annual leave [1]. Managers receive a yacht [12]."
 
 
@@ -228,12 +214,6 @@ def test_what_the_provider_counts_is_taken():
 def treated(treatment, reply):
     model = ScriptedChatModel(reply)
     return model, ask(model, options=AnswerOptions(unsupported=treatment))
-
-
-def test_unsupported_sentences_are_removed():
-    _, reply = treated("remove", BAD)
-    assert reply.text == "You receive 28 days of paid annual leave [1]."
-    assert [one.start_offset for one in reply.unsupported] == [None]
 
 
 def test_one_unsupported_sentence_refuses():

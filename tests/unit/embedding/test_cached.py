@@ -41,13 +41,6 @@ def test_each_text_is_computed_once_and_the_order_kept():
     assert embedder.counts == CacheCounts(hits=3, misses=4)
 
 
-def test_models_do_not_share_vectors():
-    cache = MemoryEmbeddingCache()
-    CachedEmbedder(HashingEmbedder(16), cache).embed_documents(["a"])
-    assert CachedEmbedder(HashingEmbedder(32), cache).embed_documents(["a"]).shape == (1, 32)
-    assert len(cache) == 2
-
-
 def test_a_failure_leaves_nothing_behind():
     cache = MemoryEmbeddingCache()
     with pytest.raises(ProviderError):

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.ingest.prepare import NEIGHBOUR_WEIGHT, completed, neighbour_weight, searchable_text, with_neighbours
-from recollect.ingest.roots import department_of
 from recollect.model import Chunk, Document, Heading
 
 ANY_TEXT = st.text(st.characters(categories=None), max_size=40)
@@ -56,10 +55,6 @@ def test_neighbours_are_mixed_in_and_length_stays_one(count: int, weight: float)
         assert (mixed == vectors).all()
     else:
         assert np.isclose(mixed[0, 1] / mixed[0, 0], weight)
-
-
-def test_the_department_is_the_first_folder():
-    assert [department_of(uri) for uri in ("a.txt", "hr/a.txt", "hr/deep/a.txt")] == [None, "hr", "hr"]
 
 
 def test_the_model_says_how_much_of_its_neighbours_a_chunk_takes():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recollect.memory.indexing import FADING, FOLLOWING, faded, followed, mixed
 from recollect.model.terms import TermCounts
-from recollect.retrieval import bm25, fusion
+from recollect.retrieval import bm25
 from recollect.retrieval.indexing import REFERENCE_LENGTH, TurnTerms
 from recollect.retrieval.lexical import LexicalQuery, rescored, words_in
 from recollect.store.search_rows import LexicalRows
@@ -56,17 +56,6 @@ def test_a_mixed_vector_lies_between_and_has_unit_length():
     assert between @ own == pytest.approx(between @ window)
     assert mixed(own, -own).tolist() == own.tolist()
     assert mixed(own, own) == pytest.approx(own)
-
-
-def fused(similar: dict[int, float], worded: dict[int, float]) -> dict[int, float]:
-    return dict(fusion.weighted(list(similar.items()), list(worded.items()), dense_weight=0.5))
-
-
-def test_meaning_and_words_weigh_the_same_whatever_their_scale():
-    small, large = {1: 0.1, 2: 0.2, 3: 0.3}, {1: 300.0, 2: 200.0, 3: 100.0}
-    assert fused(small, large) == pytest.approx(dict.fromkeys(small, 0.0))
-    assert fused(small, {1: 5.0, 2: 5.0, 3: 5.0}) == pytest.approx(fused(small, {}))
-    assert fused({}, {}) == {}
 
 
 scores = st.dictionaries(st.integers(1, 40), st.floats(-5, 5), max_size=20)
@@ -117,11 +106,3 @@ def test_a_question_without_known_words_scores_nothing():
     nothing = np.zeros(0, np.int32)
     none = np.zeros(0, np.float32)
     assert scored({}, lengths=[1.0, 1.0], counts=[0, 0], lexemes=nothing, stored=none, average=1.0) == [0, 0]
-
-
-def test_the_rarest_words_are_chosen_as_long_as_they_fit():
-    frequencies = {1: 500, 2: 3, 3: 90, 4: 10}
-    assert bm25.choose_terms(frequencies, budget=103).chosen == (2, 4, 3)
-    assert bm25.choose_terms(frequencies, budget=102).chosen == (2, 4)
-    assert bm25.choose_terms(frequencies, budget=1).chosen == (2,)
-    assert bm25.choose_terms({}, budget=10).chosen == ()

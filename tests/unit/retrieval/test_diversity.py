@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import string
 
 import numpy as np
 import pytest
@@ -24,10 +23,6 @@ def cosine(a, b):
 
 
 class TestMmr:
-    def test_relevance_first_then_what_is_new(self):
-        vectors = [[1, 0, 0], [1, 0.05, 0], [0, 1, 0], [0, 0, 1]]
-        assert mmr([0.9, 0.89, 0.7, 0.1], vectors, lambda_=0.5, top_k=3) == [0, 2, 3]
-
     def test_the_extremes_of_lambda(self):
         scores, vectors = [0.2, 0.9, 0.8, 0.1], [[1, 0], [1, 0], [1, 0.1], [0, 1]]
         assert mmr(scores, vectors, lambda_=1, top_k=4) == [1, 2, 0, 3]
@@ -97,16 +92,6 @@ class TestDuplicates:
         texts = [POLICY, "Something else.", POLICY.upper(), "  ".join(POLICY.split()), f"**{POLICY}**"]
         assert collapse_duplicates(texts) == [Distinct(0, (2, 3, 4)), Distinct(1, ())]
 
-    def test_an_edited_copy_is_a_duplicate(self):
-        edited = POLICY.replace("working days", "business days")
-        assert kept([POLICY, edited]) == [(0, (1,))]
-        assert kept([POLICY, edited], threshold=1.0) == [(0, ()), (1, ())]
-
-    def test_a_part_of_a_better_text_adds_nothing_but_the_whole_adds_to_its_part(self):
-        part = POLICY[: POLICY.index("Unused")]
-        assert kept([POLICY, part]) == [(0, (1,))]
-        assert kept([part, POLICY]) == [(0, ()), (1, ())]
-
     def test_editions_that_differ_in_a_number_stay(self):
         assert kept([POLICY, POLICY.replace("28", "25")]) == [(0, ()), (1, ())]
         assert kept([POLICY, POLICY.replace("28", "٢٥")]) == [(0, ()), (1, ())]
@@ -145,13 +130,6 @@ class TestDuplicates:
             "正社員は暦年ごとに有給休暇を取得できます。申請は二週間前までにポータルで行い、上司は三日以内に回答する。"
         )
         assert kept([text, text.replace("回答", "返答")], threshold=0.85) == [(0, (1,))]
-
-    def test_likeness_does_not_drift_along_a_chain(self):
-        words = [f"w{string.ascii_lowercase[i % 26] * (i // 26 + 1)}" for i in range(120)]
-        texts = [" ".join(words[start : start + 60]) for start in range(0, 36, 3)]
-        groups = collapse_duplicates(texts)
-        assert len(groups) > 2
-        assert all(duplicate - group.index <= 2 for group in groups for duplicate in group.duplicates)
 
     def test_empty_input_and_texts_without_words(self):
         assert collapse_duplicates([]) == []

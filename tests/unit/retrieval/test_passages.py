@@ -49,11 +49,6 @@ def test_neighbours_become_one_with_the_blank_lines_between_them():
     assert found.chunk_ids == (1000, 1019, 1053)
 
 
-def test_overlaps_need_no_gap_text():
-    (found,) = merge_adjacent([passage(0, 30), passage(19, 51, rank=2)])
-    assert found.content == TEXT[0:51]
-
-
 def test_without_the_gaps_characters_neighbours_stay_apart():
     one, other = passage(0, 17), passage(19, 51, rank=2)
     assert gaps_between([other, one]) == (Gap(1, None, 17, 19),)
@@ -92,10 +87,6 @@ def test_the_limit_leaves_out_the_worst_not_whoever_stands_beside_the_best():
 def test_a_part_of_a_longer_passage_is_absorbed_whatever_the_limit():
     (found,) = merged(passage(0, 77, rank=2), passage(19, 30, rank=1), max_length=5)
     assert (found.content, found.rank, found.chunk_id) == (TEXT[0:77], 1, 1019)
-
-
-def test_a_passage_behind_one_that_is_contained_still_meets_the_longer_one():
-    assert spans(merged(passage(0, 60), passage(5, 10, rank=2), passage(55, 77, rank=3))) == [(0, 77)]
 
 
 def test_duplicates_of_all_parts_are_remembered():
@@ -142,11 +133,6 @@ def test_widened_neighbours_merge():
 def test_limits_out_of_range_are_refused(options):
     with pytest.raises(UsageError, match=next(iter(options))):
         merge_adjacent([passage(0, 17), passage(19, 51)], **options)
-
-
-def test_nothing_to_merge():
-    assert merge_adjacent([]) == []
-    assert gaps_between([]) == ()
 
 
 DOCUMENT = "".join(f"{number} " for number in range(60))

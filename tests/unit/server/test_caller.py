@@ -8,7 +8,6 @@ import pytest
 
 from recollect import Principal
 from recollect.errors import PermissionDeniedError
-from recollect.model.key import ACCESS_SCOPES
 from recollect.server.caller import Caller, Credential
 
 ANN = Principal(user_id="ann", roles=("clerk",))
@@ -18,28 +17,6 @@ ENDS = datetime(2030, 1, 1, tzinfo=UTC)
 def caller(*scopes, principal=ANN, kind="key"):
     credential = Credential(kind=kind, id="0abc", expires_at=ENDS)
     return Caller(tenant=3, principal=principal, scopes=frozenset(scopes), credential=credential)
-
-
-@pytest.mark.parametrize("wanted", ACCESS_SCOPES)
-def test_no_scope_includes_another(wanted):
-    others = caller(*(scope for scope in ACCESS_SCOPES if scope != wanted))
-    with pytest.raises(PermissionDeniedError, match=wanted):
-        others.require(wanted)
-    own = caller(wanted)
-    assert own.require(wanted) is own
-
-
-def test_who_has_no_scope_is_told_so():
-    with pytest.raises(PermissionDeniedError, match="has none"):
-        caller().require("read")
-
-
-def test_the_local_user_may_everything_as_the_owner():
-    local = Caller.local()
-    assert (local.tenant, local.principal) == (1, None)
-    for scope in ACCESS_SCOPES:
-        local.require(scope)
-    assert local.actor == "local"
 
 
 def test_the_audit_names_the_user_and_the_key():

@@ -85,15 +85,6 @@ def test_every_change_is_told_after_it_was_made(events):
     assert set(taken) == waiting and len(taken) == len(set(taken))
 
 
-def test_a_changed_a_new_and_a_deleted_file_are_told(folder: Path, changes):
-    (folder / "new.md").write_text("new", encoding="utf-8")
-    assert next(changes).paths == (folder / "new.md",)
-    (folder / "new.md").write_text("changed", encoding="utf-8")
-    assert next(changes).paths == (folder / "new.md",)
-    (folder / "new.md").unlink()
-    assert next(changes).paths == (folder / "new.md",)
-
-
 def test_what_is_saved_by_renaming_and_temporary_files_is_one_change(folder: Path, changes):
     (folder / ".page.md.swp").write_text("half", encoding="utf-8")
     (folder / ".page.md.swp").rename(folder / "page.md")
