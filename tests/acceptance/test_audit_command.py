@@ -79,7 +79,7 @@ def test_what_was_erased_is_scrubbed(told, tmp_path):
 
 
 def test_the_audit_of_an_erased_tenant_is_found_by_its_number(told, tmp_path):
-    made = told("tenants", "create", "acme", "--json").json["tenant"]
+    made = told("tenants", "create", "acme", "--json").json
     number = made.get("number") or made["tenant_id"]
     assert told("audit", "list", "--tenant", "acme").out == "Nothing is recorded.\n"
     told("tenants", "erase", "acme", "--yes")

@@ -13,7 +13,7 @@ def test_a_key_from_its_making_to_its_end(recollect):
     key = read_key(made.out.strip())
     assert f"not shown again. Its id is {key.key_id}" in made.err
 
-    (listed,) = recollect("keys", "list", "--json").json["keys"]
+    (listed,) = recollect("keys", "list", "--json").json["items"]
     assert (listed["key_id"], listed["scopes"], listed["status"]) == (key.key_id, ["read", "write"], "active")
     assert (listed["principal"], listed["created_by"]) == (None, getpass.getuser())
     secret = key.text.rpartition("_")[2]
@@ -41,9 +41,9 @@ def test_a_key_is_of_a_user_and_of_a_tenant(recollect):
         "groups": [],
     }
     assert (made.json["key"]["tenant_id"], made.json["key"]["scopes"]) == (2, ["read"])
-    assert recollect("keys", "list", "--json").json == {"keys": [], "next_before": None}
-    assert len(recollect("keys", "list", "--tenant", "2", "--as", "ann", "--json").json["keys"]) == 1
-    assert recollect("keys", "list", "--tenant", "2", "--as", "bob", "--json").json["keys"] == []
+    assert recollect("keys", "list", "--json").json == {"items": [], "next_cursor": None}
+    assert len(recollect("keys", "list", "--tenant", "2", "--as", "ann", "--json").json["items"]) == 1
+    assert recollect("keys", "list", "--tenant", "2", "--as", "bob", "--json").json["items"] == []
     key_id = made.json["key"]["key_id"]
     assert "no key" in recollect("keys", "revoke", key_id, status=1).err
 

@@ -15,34 +15,35 @@ def test_a_tenant_from_its_making_to_its_end(recollect, office: Path, tmp_path: 
     assert again["error"]["type"] == "ConflictError"
 
     listed = recollect("tenants", "list", "--json").json
-    assert [(one["name"], one["documents"], one["quota"]["max_documents"]) for one in listed["tenants"]] == [
+    assert [(one["name"], one["documents"], one["quota"]["max_documents"]) for one in listed["items"]] == [
         ("acme", 0, 2),
         ("default", 4, None),
     ]
-    assert listed["next_after"] is None
+    assert listed["next_cursor"] is None
     assert "0 of 2" in recollect("tenants", "list").out
     first = recollect("tenants", "list", "--limit", "1", "--json").json
-    assert first["next_after"] == "acme"
+    for behind in (("--cursor", first["next_cursor"]), ("--after", "acme")):
+        assert [one["name"] for one in recollect("tenants", "list", *behind, "--json").json["items"]] == ["default"]
 
     assert "suspended" in recollect("tenants", "suspend", "acme").out
-    assert recollect("tenants", "show", "acme", "--json").json["tenant"]["status"] == "suspended"
+    assert recollect("tenants", "show", "acme", "--json").json["status"] == "suspended"
     assert "active" in recollect("tenants", "resume", "2").out
     changed = recollect(
         "tenants", "set-quota", "acme", "--max-documents", "none", "--max-bytes", "5,000", "--json"
     ).json
-    assert changed["tenant"]["quota"] == {"max_documents": None, "max_chunks": None, "max_bytes": 5000}
+    assert changed["quota"] == {"max_documents": None, "max_chunks": None, "max_bytes": 5000}
     shown = recollect("tenants", "show", "acme").out
     assert "acme, number 2, active" in shown and "past versions included" in shown
     assert "number, or none" in recollect("tenants", "set-quota", "acme", "--max-bytes", "much", status=2).err
     assert "Name a quota" in recollect("tenants", "set-quota", "acme", status=2).err
 
-    done = recollect("tenants", "export", "default", tmp_path / "out", "--json").json["export"]
+    done = recollect("tenants", "export", "default", tmp_path / "out", "--json").json
     assert done["collections"] == {"default": 4} and done["tables"]["documents"] == 4
     manifest = json.loads((tmp_path / "out" / "tenant.json").read_text(encoding="utf-8"))
     assert (tmp_path / "out" / manifest["collections"][0]["file"]).is_file()
     assert "empty folder" in recollect("tenants", "export", "default", tmp_path / "out", status=1).err
 
-    receipt = recollect("tenants", "erase", "acme", "--yes", "--reason", "over", "--json").json["receipt"]
+    receipt = recollect("tenants", "erase", "acme", "--yes", "--reason", "over", "--json").json
     assert receipt["rows"]["tenants"] == 1 and receipt["reason"] == "over"
     assert "no tenant 'acme'" in recollect("tenants", "erase", "acme", "--yes", status=1).err
     assert "stays" in recollect("tenants", "erase", "default", "--yes", status=2).err
@@ -106,9 +107,9 @@ def test_db_attack_says_what_is_open(recollect, recollect_embedded, dsn: str):
 def test_what_becomes_of_personal_data(recollect):
     recollect("tenants", "create", "acme")
     assert "redact" in recollect("tenants", "set-pii", "acme", "redact").out
-    assert recollect("tenants", "show", "acme", "--json").json["tenant"]["pii"] == "redact"
+    assert recollect("tenants", "show", "acme", "--json").json["pii"] == "redact"
     (recollect.folder / "mail.md").write_text("# Mail\n\nWrite to zoe@example.com for leave.\n")
     recollect("ingest", "mail.md", "--tenant", "acme")
     assert "[redacted email]" in recollect("query", "leave", "--tenant", "acme").out
     assert "off, tag, redact or refuse" in recollect("tenants", "set-pii", "acme", "maybe", status=2).err
-    assert recollect("tenants", "set-pii", "acme", "none", "--json").json["tenant"]["pii"] is None
+    assert recollect("tenants", "set-pii", "acme", "none", "--json").json["pii"] is None

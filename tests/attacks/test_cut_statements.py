@@ -46,7 +46,7 @@ feedback: judge weights
 grants: explain of_collection of_documents
 keys: authenticate create_widget get list users
 logins: get list revoke revoke_all
-tenants: export get isolation list shared
+tenants: export get isolation list
 audit: accesses export list request_totals requests verify verify_accesses
 jobs: contextualise each events get list wait
 maintenance: check estimate_contexts scrub status verify write_contexts

@@ -33,9 +33,9 @@ def test_the_reason_is_one_that_decides(principal, owners, readers, grants, deni
     """Held against the rules as they are written down a second time, for tests of permissions."""
     permissions = Permissions(grants=grants, denials=denials)
     document = DocumentPermissions(
-        document_id=1, source="x", collection="c", department=None, permissions=permissions, inherited=False
+        document_id=1, source="x", collection="c", department=None, grants=grants, denials=denials, inherited=False
     )
-    access = CollectionAccess(owners=owners, readers=readers, writers=(), default=Permissions())
+    access = CollectionAccess(collection="c", owners=owners, readers=readers, writers=(), default=Permissions())
     rights = CollectionRights(
         owners=owners, readers=readers, documents=(), find=lambda _: None, text=str, role_departments=rules
     )

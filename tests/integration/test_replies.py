@@ -20,7 +20,7 @@ from jsonschema.exceptions import ValidationError
 from pydantic import TypeAdapter
 
 import recollect.replies
-from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, Turn, View
+from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Turn, View
 from recollect.embedding.making import HashingEmbedder
 from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
@@ -30,7 +30,6 @@ from recollect.model.document_session import SessionConfig
 from recollect.model.original import Original
 from recollect.model.outline import PageBox
 from recollect.model.scrub import ScrubReport
-from recollect.model.tenant import SharedCollection, TenantQuota
 from recollect.model.usage import TokenUsage
 from recollect.replies import (
     answers,
@@ -40,10 +39,8 @@ from recollect.replies import (
     erasure,
     facts,
     feedback,
-    grants,
     history,
     ingest,
-    keys,
     me,
     memory,
     search,
@@ -52,7 +49,6 @@ from recollect.replies import (
     sources,
     spaces,
     status,
-    tenants,
 )
 from recollect.replies.passages import PassagePlaceJson, passage_notes_json, passage_place_json
 from recollect.replies.search import search_reply_json
@@ -151,18 +147,16 @@ def filled(rag: RAGPipeline) -> RAGPipeline:
     return rag
 
 
-def replies_of(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., Any], Any]]:
+def replies_of(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     """Each function with what it made, of real results as far as they can be had here."""
     yield from searches(view)
     yield from answered(view)
     yield from of_contexts(view)
     yield from of_documents(view)
-    yield from of_keys(view)
     yield from of_servers()
     yield from of_reports(view)
     yield from of_conversations(view)
     yield from of_facts(view)
-    yield from of_rights(view, folder)
 
 
 def before_the_second_version(view: View) -> View:
@@ -317,22 +311,6 @@ def of_models(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
         yield situating.context_estimate_json, situating.context_estimate_json(needed)
 
 
-def of_keys(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
-    ann = Principal(user_id="ann", roles=("clerk",), department="hr", groups=("staff",))
-    for principal in (None, ann):
-        made = view.keys.create("reports", scopes=("read", "write"), principal=principal, expires="1d")
-        yield keys.new_key_reply, keys.new_key_reply(made)
-        rotated = view.keys.rotate(made.key.key_id)
-        revoked = view.keys.revoke(made.key.key_id)
-        yield from ((keys.key_json, keys.key_json(one)) for one in (made.key, rotated.key, revoked))
-        yield keys.key_reply, keys.key_reply(revoked)
-        yield keys.principal_json, keys.principal_json(principal)
-    listed = keys.key_list_json([revoked], more=True)
-    assert listed["next_before"] == revoked.key_id
-    yield keys.key_list_json, listed
-    yield keys.key_list_json, keys.key_list_json([], more=False)
-
-
 def of_servers() -> Iterator[tuple[Callable[..., Any], Any]]:
     for ttl in ("1h", None):
         yield me.server_settings_json, me.server_settings_json(RAGConfig.load(session={"ttl": ttl}))
@@ -416,33 +394,6 @@ def of_facts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield contexts.context_assembly_json, with_facts
 
 
-def of_rights(view: RAGPipeline, folder: Path) -> Iterator[tuple[Callable[..., Any], Any]]:
-    known = [one.document_id for one in view.documents.list()]
-    changed = view.grants.add(["role:hr"], documents=known[:1])
-    view.grants.deny(["user:bob"], documents=known[:1])
-    permissions = view.grants.of_documents(known)
-    yield grants.document_grants_json, grants.document_grants_json(permissions[0])
-    for count in (None, changed):
-        made = grants.document_grants_list_json(permissions, changed=count)
-        yield grants.document_grants_list_json, made
-        of_collection = view.grants.of_collection()
-        yield (
-            grants.collection_grants_json,
-            grants.collection_grants_json(of_collection, collection="default", changed=count),
-        )
-    yield grants.changed_grants_json, grants.changed_grants_json(changed)
-    made_tenant = view.tenants.create("acme", quota=TenantQuota(max_documents=10))
-    yield tenants.tenant_json, tenants.tenant_json(made_tenant)
-    shared = SharedCollection(tenant_id=1, tenant_name="default", collection="default", active=True)
-    counted = view.tenants.get("acme")
-    assert counted.bytes is not None
-    yield tenants.tenant_details_json, tenants.tenant_details_json(counted, [shared])
-    yield tenants.sharing_json, tenants.sharing_json("acme", "it", "default", shared=True)
-    yield tenants.tenant_list_json, tenants.tenant_list_json(view.tenants.list(), more=True)
-    yield tenants.tenant_export_json, tenants.tenant_export_json(view.tenants.export("acme", folder / "acme"))
-    yield tenants.tenant_erasure_json, tenants.tenant_erasure_json(view.tenants.erase("acme"))
-
-
 def optional_keys(schema: dict[str, Any]) -> set[str]:
     """The keys that a shape or one within it has sometimes, as ``Shape.key``."""
     return {
@@ -479,7 +430,7 @@ def keys_of(schema: dict[str, Any], reply: Any) -> set[str]:
 def test_every_function_makes_what_its_shape_says(view: RAGPipeline, tmp_path: Path):
     (tmp_path / "note.md").write_text("Keys are at the desk.")
     called, optional, seen = set(), set(), set()
-    for function, reply in replies_of(view, tmp_path):
+    for function, reply in replies_of(view):
         shape = shape_of(function)
         read = checked(shape, reply)
         called.add(f"{function.__module__.removeprefix('recollect.replies.')}.{function.__name__}")

@@ -23,6 +23,7 @@ from recollect.errors import (
 )
 from recollect.memory.turn_files import read_turns
 from recollect.model import Scope
+from recollect.model.page import every
 from recollect.model.tenant import TenantQuota
 from recollect.store.tenants import tables_in_order
 
@@ -68,10 +69,7 @@ def test_tenants_are_listed_page_by_page(pipeline: RAGPipeline):
     for name in names:
         if name != "default":
             pipeline.tenants.create(name)
-    found = []
-    while page := pipeline.tenants.list(after=found[-1] if found else "", limit=2):
-        found += [tenant.name for tenant in page]
-    assert found == names
+    assert [tenant.name for tenant in every(pipeline.tenants.list, limit=2)] == names
 
 
 def test_a_number_is_never_given_again(pipeline: RAGPipeline):
@@ -189,9 +187,7 @@ def test_deleting_makes_room_and_a_replaced_document_counts_once(pipeline: RAGPi
     batches=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=2, max_size=6),
 )
 def test_writers_at_the_same_time_do_not_go_beyond_a_quota_together(pipeline: RAGPipeline, limit, batches):
-    tenant = pipeline.tenants.create(
-        f"t{len(pipeline.tenants.list(limit=10_000))}", quota=TenantQuota(max_chunks=limit)
-    )
+    tenant = pipeline.tenants.create(f"t{len(list(every(pipeline.tenants.list)))}", quota=TenantQuota(max_chunks=limit))
     for number in range(3):
         pipeline.view(tenant=tenant.tenant_id).collections.create(f"c{number}")
 

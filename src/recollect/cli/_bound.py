@@ -24,6 +24,9 @@ from recollect.operations.declaring import Operation, operations_of
 if TYPE_CHECKING:
     from recollect.pipeline import View
 
+# Arguments are called so within a command: one of them may be named as an option is that every command has.
+_ARGUMENT = "argument_"
+
 #: Shows what an operation gave to a person.
 Show = Callable[[CommandContext, Any], None]
 
@@ -70,7 +73,10 @@ def _command(
         before = given.pop("before", None)
         if before is not None:
             given["cursor"] = cursor_at(_position(declared, before))
-        said = {name: argument_text(one) if isinstance(one, str) else one for name, one in given.items()}
+        said = {
+            name.removeprefix(_ARGUMENT): argument_text(one) if isinstance(one, str) else one
+            for name, one in given.items()
+        }
         whose = None if tenant is None else tenant(ctx)
         with ctx.view(tenant=whose, principal=None if asking is None else asking.actor()) as view:
             found = getattr(of(view), declared.name)(**said)
@@ -85,9 +91,10 @@ def _command(
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter("ctx", keyword, annotation=CommandContext),
-        *([] if tenant is not None else [inspect.Parameter("asking", keyword, annotation=ActorOptions)]),
         *(_parameter(declared, one) for one in declared.parameters.values()),
     ]
+    if tenant is None and declared.http.standpoint != "operator":
+        parameters.insert(1, inspect.Parameter("asking", keyword, annotation=ActorOptions))
     if declared.paged:
         parameters.append(inspect.Parameter("before", keyword, annotation=_BEFORE, default=None))
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -110,11 +117,14 @@ def _parameter(declared: Operation, one: inspect.Parameter) -> inspect.Parameter
     bounds = {name: value for kind, name in (("ge", "min"), ("le", "max")) if (value := _bound(one, kind)) is not None}
     said = declared.described.get(one.name, "").replace("`", "").replace("null:", "by default")
     if one.name in declared.in_path:
+        name = f"{_ARGUMENT}{one.name}"
         shown: Any = typer.Argument(metavar=one.name.removesuffix("_id").upper(), help=said, **bounds)
     else:
         # A flag has no opposite that is spelt out: leaving it away says that.
-        shown = typer.Option(*([f"--{one.name}"] if _plain(one.annotation) is bool else ()), help=said, **bounds)
-    return one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_plain(one.annotation), shown])
+        flag = [f"--{one.name}"] if _plain(one.annotation) is bool else []
+        name, shown = one.name, typer.Option(*flag, help=said, **bounds)
+    hint = Annotated[_plain(one.annotation), shown]
+    return one.replace(name=name, kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint)
 
 
 def _bound(one: inspect.Parameter, kind: str) -> Any:  # noqa: ANN401 - a number

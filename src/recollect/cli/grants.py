@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli.history import named_documents
 from recollect.errors import UsageError
-from recollect.replies.grants import changed_grants_json, collection_grants_json, document_grants_list_json
+from recollect.model.access import GrantsReply
 
 if TYPE_CHECKING:
     from recollect.model.access import CollectionAccess, DocumentPermissions
@@ -47,7 +48,7 @@ def _list(
     """Show who may read documents; without documents, who may do what in the collection."""
     with ctx.view(principal=actor.actor()) as view:
         if documents:
-            _show_documents(ctx, view.grants.of_documents(named_documents(view, documents)))
+            _show(ctx, GrantsReply(documents=tuple(view.grants.of_documents(named_documents(view, documents)))))
         else:
             _show_collection(ctx, view.grants.of_collection())
     return 0
@@ -136,22 +137,27 @@ def _target(view: View, documents: list[str] | None, source: str | None, *, defa
 
 
 def _report(ctx: CommandContext, view: View, target: dict[str, Any], changed: int) -> None:
-    grants = view.view(principal=None).grants
+    now = view.view(principal=None).grants
     if "documents" in target:
-        _show_documents(ctx, grants.of_documents(target["documents"]), changed=changed)
-    elif "source" in target:
-        if ctx.json:
-            ctx.emit(changed_grants_json(changed))
-        else:
-            ctx.out.print(f"Changed who may read {changed:,} document{'' if changed == 1 else 's'}.")
+        _show(ctx, GrantsReply(changed=changed, documents=tuple(now.of_documents(target["documents"]))))
     else:
-        _show_collection(ctx, grants.of_collection(), changed=changed)
+        _show(ctx, GrantsReply(changed=changed, collection=now.of_collection() if "default" in target else None))
 
 
-def _show_documents(ctx: CommandContext, found: list[DocumentPermissions], *, changed: int | None = None) -> None:
+def _show(ctx: CommandContext, told: GrantsReply) -> None:
     if ctx.json:
-        ctx.emit(document_grants_list_json(found, changed=changed))
-        return
+        ctx.emit(told)
+    elif told.documents is not None:
+        _show_documents(ctx, told.documents)
+        if told.changed is not None:
+            ctx.out.print(f"{told.changed:,} changed.", style="dim")
+    elif told.collection is not None:
+        _show_collection(ctx, told.collection)
+    else:
+        ctx.out.print(f"Changed who may read {told.changed:,} document{'' if told.changed == 1 else 's'}.")
+
+
+def _show_documents(ctx: CommandContext, found: Sequence[DocumentPermissions]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -163,24 +169,22 @@ def _show_documents(ctx: CommandContext, found: list[DocumentPermissions], *, ch
     table.add_column("May read", overflow="fold")
     table.add_column("May not", overflow="fold")
     for one in found[:_DOCUMENTS_SHOWN]:
-        readers = ", ".join(one.permissions.grants) or "nobody but owners"
+        readers = ", ".join(one.grants) or "nobody but owners"
         inherited = " (default)" if one.inherited else ""
         table.add_row(
             str(one.document_id),
             Text(one_line(one.source), style="cyan"),
             Text(one_line(readers)).append(inherited, "dim"),
-            Text(one_line(", ".join(one.permissions.denials)), style="red"),
+            Text(one_line(", ".join(one.denials)), style="red"),
         )
     ctx.out.print(table)
     if len(found) > _DOCUMENTS_SHOWN:
         ctx.note(f"… and {len(found) - _DOCUMENTS_SHOWN:,} more; --json lists all of them")
-    if changed is not None:
-        ctx.out.print(f"{changed:,} changed.", style="dim")
 
 
-def _show_collection(ctx: CommandContext, access: CollectionAccess, *, changed: int | None = None) -> None:
+def _show_collection(ctx: CommandContext, access: CollectionAccess) -> None:
     if ctx.json:
-        ctx.emit(collection_grants_json(access, collection=ctx.collection, changed=changed))
+        ctx.emit(access)
         return
     from rich.table import Table
 

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli._access import ActorOptions
+from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.errors import UsageError
-from recollect.replies.keys import key_list_json, key_reply, new_key_reply
+from recollect.operations.keys import KeyOperations
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model.key import ApiKey, NewApiKey
+    from recollect.model.page import Page
 
 app = typer.Typer(help="Make, list, rotate and revoke the keys that a server takes.", no_args_is_help=True)
 
@@ -71,29 +73,6 @@ def _create(
     return _tell_secret(ctx, made)
 
 
-def _list(
-    ctx: CommandContext,
-    actor: ActorOptions,
-    *,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Keys at most.")] = 100,
-    before: Annotated[str | None, typer.Option(metavar="KEY", help="Only keys before this one: the next page.")] = None,
-) -> int:
-    """List the keys of --tenant, newest first; with --as, those of that user."""
-    with ctx.view(principal=actor.actor()) as view:
-        found = view.keys.list(before=None if before is None else argument_text(before), limit=limit + 1)
-    page, more = found[:limit], len(found) > limit
-    if ctx.json:
-        ctx.emit(key_list_json(page, more=more))
-        return 0
-    if page:
-        _show(ctx, page)
-    else:
-        ctx.out.print("There are no keys. To make one: recollect keys create NAME")
-    if more:
-        ctx.note(f"There are more: recollect keys list --before {page[-1].key_id}")
-    return 0
-
-
 def _rotate(
     ctx: CommandContext,
     *,
@@ -113,27 +92,23 @@ def _rotate(
     return _tell_secret(ctx, rotated)
 
 
-def _revoke(ctx: CommandContext, *, key_id: _KeyId) -> int:
-    """Refuse a key from now on; a running server may take it for five seconds more."""
-    with ctx.view() as view:
-        key = view.keys.revoke(argument_text(key_id))
-    if ctx.json:
-        ctx.emit(key_reply(key))
-    else:
-        ctx.out.print(plain(f"The key {key.key_id} ({key.name}) is revoked."), soft_wrap=True)
-    return 0
+def _revoked(ctx: CommandContext, key: ApiKey) -> None:
+    ctx.out.print(plain(f"The key {key.key_id} ({key.name}) is revoked."), soft_wrap=True)
 
 
 def _tell_secret(ctx: CommandContext, made: NewApiKey) -> int:
     if ctx.json:
-        ctx.emit(new_key_reply(made))
+        ctx.emit(made)
         return 0
     ctx.out.print(made.secret, soft_wrap=True)
     ctx.note(f"Keep it now: it is not shown again. Its id is {made.key.key_id}.")
     return 0
 
 
-def _show(ctx: CommandContext, keys: list[ApiKey]) -> None:
+def _listed(ctx: CommandContext, keys: Page[ApiKey]) -> None:
+    if not keys:
+        ctx.out.print("There are no keys. To make one: recollect keys create NAME")
+        return
     from rich.table import Table
     from rich.text import Text
 
@@ -159,6 +134,5 @@ def _day(at: datetime | None, otherwise: str) -> str:
 
 
 command(app, "create", remote=True)(_create)
-command(app, "list", remote=True)(_list)
 command(app, "rotate", remote=True)(_rotate)
-command(app, "revoke", remote=True)(_revoke)
+bind(app, "keys", KeyOperations, lambda view: view.keys, {"list": _listed, "revoke": _revoked})

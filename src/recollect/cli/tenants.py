@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.status import size
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
-from recollect.replies.tenants import (
-    sharing_json,
-    tenant_details_json,
-    tenant_erasure_json,
-    tenant_export_json,
-    tenant_json,
-    tenant_list_json,
-)
+from recollect.operations.tenants import TenantOperations
 
 if TYPE_CHECKING:
+    from recollect.model.page import Page
     from recollect.model.tenant import PersonalDataPolicy, Tenant, TenantQuota
 
 app = typer.Typer(
@@ -65,26 +60,7 @@ def _create(
     return _told(ctx, made, f"Made the tenant {made.name!r}, number {made.tenant_id}.")
 
 
-def _list(
-    ctx: CommandContext,
-    *,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Tenants at most.")] = 100,
-    after: Annotated[str, typer.Option(metavar="NAME", help="Only tenants behind this name: the next page.")] = "",
-) -> int:
-    """List the tenants by name."""
-    with ctx.view() as view:
-        found = view.tenants.list(after=argument_text(after), limit=limit + 1)
-    page, more = found[:limit], len(found) > limit
-    if ctx.json:
-        ctx.emit(tenant_list_json(page, more=more))
-        return 0
-    _show_list(ctx, page)
-    if more:
-        ctx.note(f"There are more: recollect tenants list --after {page[-1].name!r}")
-    return 0
-
-
-def _show_list(ctx: CommandContext, tenants: list[Tenant]) -> None:
+def _listed(ctx: CommandContext, tenants: Page[Tenant]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -106,14 +82,7 @@ def _show_list(ctx: CommandContext, tenants: list[Tenant]) -> None:
     ctx.out.print(table)
 
 
-def _show(ctx: CommandContext, *, wanted: _Name) -> int:
-    """Show a tenant, what it stores and how much it may."""
-    with ctx.view() as view:
-        found = view.tenants.get(argument_text(wanted))
-        shared = view.tenants.shared(found.tenant_id)
-    if ctx.json:
-        ctx.emit({"tenant": tenant_details_json(found, shared)})
-        return 0
+def _shown(ctx: CommandContext, found: Tenant) -> None:
     out = ctx.out
     out.print(plain(f"{found.name}, number {found.tenant_id}, {found.status}, since {found.created_at:%Y-%m-%d %H:%M}"))
     out.print(f"  documents  {_used(found.documents, found.quota.max_documents)}")
@@ -122,10 +91,9 @@ def _show(ctx: CommandContext, *, wanted: _Name) -> int:
     out.print(f"  text       {size(found.bytes or 0)}{limit}, past versions included")
     if found.pii is not None:
         out.print(f"  pii        {found.pii}")
-    for one in shared:
+    for one in found.shared_with_it or ():
         note = "" if one.active else " (suspended)"
         out.print(plain(f"  reads      {one.collection} of {one.tenant_name}{note}"))
-    return 0
 
 
 def _set_pii(
@@ -192,7 +160,7 @@ def _export(
     with ctx.view() as view:
         done = view.tenants.export(argument_text(wanted), folder)
     if ctx.json:
-        ctx.emit({"export": tenant_export_json(done)})
+        ctx.emit(done)
         return 0
     rows = sum(done.rows.values())
     ctx.out.print(
@@ -218,7 +186,7 @@ def _erase(
         ctx.confirm(f"Erase {found.name!r} with its {found.documents:,} documents for good?", yes=yes)
         receipt = view.tenants.erase(found.tenant_id, reason=why)
     if ctx.json:
-        ctx.emit({"receipt": tenant_erasure_json(receipt)})
+        ctx.emit(receipt)
         return 0
     gone = ", ".join(f"{count:,} {table}" for table, count in sorted(receipt.rows.items()) if count)
     ctx.out.print(plain(f"Erased {receipt.name!r}: {gone}, {receipt.indexes:,} vector indexes."), soft_wrap=True)
@@ -254,9 +222,9 @@ def _sharing(ctx: CommandContext, owner: str, collection: str, reader: str, *, s
     tenant, name, other = (argument_text(text) for text in (owner, collection, reader))
     with ctx.view() as view:
         change = view.tenants.share if shared else view.tenants.unshare
-        change(tenant, name, other)
+        changed = change(tenant, name, other)
     if ctx.json:
-        ctx.emit(sharing_json(tenant, name, other, shared=shared))
+        ctx.emit(changed)
     else:
         words = "may read" if shared else "no longer reads"
         ctx.out.print(plain(f"{other!r} {words} the collection {name!r} of {tenant!r}."))
@@ -284,7 +252,7 @@ def _used(count: int, limit: int | None) -> str:
 
 def _told(ctx: CommandContext, tenant: Tenant, words: str) -> int:
     if ctx.json:
-        ctx.emit({"tenant": tenant_json(tenant)})
+        ctx.emit(tenant)
     else:
         ctx.out.print(plain(words), soft_wrap=True)
     return 0
@@ -294,8 +262,6 @@ _LOCAL = {"export": "it writes every row of a tenant into a folder beside the da
 
 for name, function in (
     ("create", _create),
-    ("list", _list),
-    ("show", _show),
     ("suspend", _suspend),
     ("resume", _resume),
     ("set-quota", _set_quota),
@@ -306,3 +272,6 @@ for name, function in (
     ("unshare", _unshare),
 ):
     command(app, name, remote=name not in _LOCAL, local=_LOCAL.get(name, ""))(function)
+bind(
+    app, "tenants", TenantOperations, lambda view: view.tenants, {"list": _listed, "get": _shown}, names={"get": "show"}
+)

@@ -19,8 +19,10 @@ from recollect.operations.awaited import (
     AsyncAuditOperations,
     AsyncCollectionOperations,
     AsyncJobOperations,
+    AsyncKeyOperations,
     AsyncLoginOperations,
     AsyncRequestOperations,
+    AsyncTenantOperations,
 )
 from recollect.operations.declaring import bind, made
 
@@ -125,15 +127,12 @@ class AsyncJobs(_Group, AsyncJobOperations):
     events = followed_awaited(UploadCalls.events)
 
 
-class AsyncKeys(_Group):
+class AsyncKeys(_Group, AsyncKeyOperations):
     """What programs present to a server. Awaited."""
 
     create = awaited(KeyCalls.create)
     create_widget = awaited(KeyCalls.create_widget)
-    get = awaited(KeyCalls.get)
     rotate = awaited(KeyCalls.rotate)
-    revoke = awaited(KeyCalls.revoke)
-    list = awaited(KeyCalls.list)
 
 
 class AsyncLogins(_Group, AsyncLoginOperations):
@@ -190,20 +189,14 @@ class AsyncSpaces(_Group):
     drop = awaited(SpaceCalls.drop)
 
 
-class AsyncTenants(_Group):
+class AsyncTenants(_Group, AsyncTenantOperations):
     """The tenants of the store. Awaited."""
 
     create = awaited(TenantCalls.create)
-    get = awaited(TenantCalls.get)
-    shared = awaited(TenantCalls.shared)
     suspend = awaited(TenantCalls.suspend)
     resume = awaited(TenantCalls.resume)
     set_quota = awaited(TenantCalls.set_quota)
     set_pii = awaited(TenantCalls.set_pii)
-    erase = awaited(TenantCalls.erase)
-    share = awaited(TenantCalls.share)
-    unshare = awaited(TenantCalls.unshare)
-    list = awaited(TenantCalls.list)
 
 
 class AsyncContents(_Group):
@@ -267,7 +260,7 @@ class Groups:
     @property
     def keys(self) -> AsyncKeys:
         """What programs present to a server."""
-        return AsyncKeys(KeyCalls(self._at), self._connection)
+        return made(AsyncKeys, KeyCalls(self._at), self._connection)
 
     @property
     def logins(self) -> AsyncLogins:
@@ -302,4 +295,4 @@ class Groups:
     @property
     def tenants(self) -> AsyncTenants:
         """The tenants of the store."""
-        return AsyncTenants(TenantCalls(self._at), self._connection)
+        return made(AsyncTenants, TenantCalls(self._at), self._connection)

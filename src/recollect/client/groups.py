@@ -20,7 +20,9 @@ from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import bind, made
 from recollect.operations.jobs import JobOperations
+from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
+from recollect.operations.tenants import TenantOperations
 
 if TYPE_CHECKING:
     from recollect.client.connection import Connection
@@ -124,15 +126,12 @@ class Jobs(_Group, JobOperations):
     events = followed(UploadCalls.events)
 
 
-class Keys(_Group):
+class Keys(_Group, KeyOperations):
     """What programs present to a server."""
 
     create = sent(KeyCalls.create)
     create_widget = sent(KeyCalls.create_widget)
-    get = sent(KeyCalls.get)
     rotate = sent(KeyCalls.rotate)
-    revoke = sent(KeyCalls.revoke)
-    list = sent(KeyCalls.list)
 
 
 class Logins(_Group, LoginOperations):
@@ -189,20 +188,14 @@ class Spaces(_Group):
     drop = sent(SpaceCalls.drop)
 
 
-class Tenants(_Group):
+class Tenants(_Group, TenantOperations):
     """The tenants of the store."""
 
     create = sent(TenantCalls.create)
-    get = sent(TenantCalls.get)
-    shared = sent(TenantCalls.shared)
     suspend = sent(TenantCalls.suspend)
     resume = sent(TenantCalls.resume)
     set_quota = sent(TenantCalls.set_quota)
     set_pii = sent(TenantCalls.set_pii)
-    erase = sent(TenantCalls.erase)
-    share = sent(TenantCalls.share)
-    unshare = sent(TenantCalls.unshare)
-    list = sent(TenantCalls.list)
 
 
 class Contents(_Group):
@@ -275,7 +268,7 @@ class Groups:
     @property
     def keys(self) -> Keys:
         """What programs present to a server."""
-        return Keys(KeyCalls(self._at), self._connection)
+        return made(Keys, KeyCalls(self._at), self._connection)
 
     @property
     def logins(self) -> Logins:
@@ -310,4 +303,4 @@ class Groups:
     @property
     def tenants(self) -> Tenants:
         """The tenants of the store."""
-        return Tenants(TenantCalls(self._at), self._connection)
+        return made(Tenants, TenantCalls(self._at), self._connection)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recollect.model.principal import EVERYONE, Permissions, Principal
+from recollect.model.record import Public, PublicIfKnown, Record
 
 #: Why somebody may read a document or may not. ``unasked``: grants are not asked for, by ``[rag.access] mode``;
 #: ``owner``: they own its collection; ``granted``: a grant includes them; ``hidden``: its collection does not exist for
@@ -15,39 +16,64 @@ ReadingReason = Literal["unasked", "owner", "granted", "hidden", "denied", "not_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionAccess:
+class CollectionAccess(Record):
     """Who may do what in a collection; tokens, sorted.
 
     Attributes:
+        collection: Its name.
         owners: Read everything in it, whatever is denied there, and write.
         readers: For anybody else but its owners it does not exist.
         writers: Put documents into it and take them out.
         default: Who may read the documents that have no permissions of their own.
     """
 
-    owners: tuple[str, ...]
-    readers: tuple[str, ...]
-    writers: tuple[str, ...]
-    default: Permissions
+    collection: Public[str]
+    owners: Public[tuple[str, ...]]
+    readers: Public[tuple[str, ...]]
+    writers: Public[tuple[str, ...]]
+    default: Public[Permissions]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentPermissions:
+class DocumentPermissions(Record):
     """Who may read a document.
 
     Attributes:
         source: Its URI.
         collection: By name.
         department: Of its newest version.
+        grants: Whom it is granted to; without any nobody but the collection's owners.
+        denials: Whom it is denied to, whatever grants include them.
         inherited: Whether they are the collection's default, and change with it.
     """
 
-    document_id: int
-    source: str
-    collection: str
-    department: str | None
-    permissions: Permissions
-    inherited: bool
+    document_id: Public[int]
+    source: Public[str]
+    collection: Public[str]
+    department: Public[str | None]
+    grants: Public[tuple[str, ...]]
+    denials: Public[tuple[str, ...]]
+    inherited: Public[bool]
+
+    @property
+    def permissions(self) -> Permissions:
+        """Its grants and denials."""
+        return Permissions(grants=self.grants, denials=self.denials)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantsReply(Record):
+    """Who may read what was named, and what a change of it did.
+
+    Attributes:
+        changed: How many documents have other permissions now; None: nothing was to be changed.
+        documents: The documents that were named, as they are now.
+        collection: That whose default was changed, as it is now.
+    """
+
+    changed: PublicIfKnown[int | None] = None
+    documents: PublicIfKnown[tuple[DocumentPermissions, ...] | None] = None
+    collection: PublicIfKnown[CollectionAccess | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

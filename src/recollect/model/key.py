@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 from recollect.errors import UsageError
 from recollect.model.principal import Principal
+from recollect.model.record import Public, Record
 
 #: What a credential opens: ``read``: search, ask, read documents; ``write``: ingest, delete, remember; ``admin``:
 #: grants, keys, the audit, collections and settings of its tenant; ``operator``: the tenants of the store. None of them
@@ -27,7 +28,7 @@ KeyStatus = Literal["active", "expired", "revoked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WidgetUse:
+class WidgetUse(Record):
     """What a key of a widget is for, and opens alone.
 
     Attributes:
@@ -35,12 +36,12 @@ class WidgetUse:
         origins: The sites whose pages may show the widget, for instance ``https://intranet.example.com``.
     """
 
-    collection: str
-    origins: tuple[str, ...]
+    collection: Public[str]
+    origins: Public[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
+class ApiKey(Record):
     """A key, without its secret, which nobody knows but whoever was shown it.
 
     Attributes:
@@ -60,24 +61,24 @@ class ApiKey:
         widget: What it is for, where pages of other sites hold it; None: it is presented by programs and browsers.
     """
 
-    tenant_id: int
-    key_id: str
-    name: str
-    scopes: tuple[AccessScope, ...]
-    principal: Principal | None
-    created_by: str
-    created_at: datetime
-    expires_at: datetime | None
-    rotated_at: datetime | None
-    previous_until: datetime | None
-    revoked_at: datetime | None
-    last_used_at: datetime | None
-    status: KeyStatus
-    widget: WidgetUse | None = None
+    tenant_id: Public[int]
+    key_id: Public[str]
+    name: Public[str]
+    scopes: Public[tuple[AccessScope, ...]]
+    principal: Public[Principal | None]
+    created_by: Public[str]
+    created_at: Public[datetime]
+    expires_at: Public[datetime | None]
+    rotated_at: Public[datetime | None]
+    previous_until: Public[datetime | None]
+    revoked_at: Public[datetime | None]
+    last_used_at: Public[datetime | None]
+    status: Public[KeyStatus]
+    widget: Public[WidgetUse | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewApiKey:
+class NewApiKey(Record):
     """A key that was just made or rotated.
 
     Attributes:
@@ -85,8 +86,8 @@ class NewApiKey:
         secret: The key as it is presented, secret and all. It is shown here alone, and not by ``repr``.
     """
 
-    key: ApiKey
-    secret: str = field(repr=False)
+    key: Public[ApiKey]
+    secret: Public[str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

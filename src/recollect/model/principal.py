@@ -76,7 +76,7 @@ class Principal(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permissions:
+class Permissions(Record):
     """Who may read something: a denial beats every grant.
 
     Attributes:
@@ -84,8 +84,8 @@ class Permissions:
         denials: Likewise.
     """
 
-    grants: tuple[str, ...] = (EVERYONE,)
-    denials: tuple[str, ...] = ()
+    grants: Public[tuple[str, ...]] = (EVERYONE,)
+    denials: Public[tuple[str, ...]] = ()
 
     def as_tokens(self) -> tuple[str, ...]:
         """As they are written: the grants, then the denials, each with a ``!`` before it."""

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from recollect.model.record import Public, PublicIfKnown, Record, public_as
 
 TenantStatus = Literal["active", "suspended"]
 PersonalDataPolicy = Literal["off", "tag", "redact", "refuse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TenantQuota:
+class TenantQuota(Record):
     """How much a tenant may store; None: any amount.
 
     Attributes:
@@ -22,9 +24,9 @@ class TenantQuota:
         max_bytes: Bytes of text, in every version that is kept, and of kept originals.
     """
 
-    max_documents: int | None = None
-    max_chunks: int | None = None
-    max_bytes: int | None = None
+    max_documents: Public[int | None] = None
+    max_chunks: Public[int | None] = None
+    max_bytes: Public[int | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class TenantIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tenant:
+class Tenant(Record):
     """Somebody whose knowledge no other tenant sees.
 
     Attributes:
@@ -50,21 +52,23 @@ class Tenant:
         pii: What becomes of personal data in what it stores; None: what is configured.
         bytes: Of text, in every version that is kept, and of kept originals; None where many tenants are listed and it
             was not counted.
+        shared_with_it: The collections that other tenants let it read; None where many tenants are listed.
     """
 
-    tenant_id: int
-    name: str
-    status: TenantStatus
-    created_at: datetime
-    quota: TenantQuota
-    documents: int
-    chunks: int
-    pii: PersonalDataPolicy | None = None
-    bytes: int | None = None
+    tenant_id: Public[int]
+    name: Public[str]
+    status: Public[TenantStatus]
+    created_at: Public[datetime]
+    quota: Public[TenantQuota]
+    documents: Public[int]
+    chunks: Public[int]
+    pii: Public[PersonalDataPolicy | None] = None
+    bytes: PublicIfKnown[int | None] = None
+    shared_with_it: PublicIfKnown[tuple[SharedCollection, ...] | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TenantErasure:
+class TenantErasure(Record):
     """The receipt of a tenant that was erased.
 
     Attributes:
@@ -76,19 +80,19 @@ class TenantErasure:
         remains: What is not in the database any more but may still be found, and until when.
     """
 
-    receipt_id: int
-    tenant_id: int
-    name: str
-    erased_at: datetime
-    erased_by: str
-    reason: str | None
-    rows: Mapping[str, int]
-    indexes: int
-    remains: tuple[str, ...]
+    receipt_id: Public[int]
+    tenant_id: Public[int]
+    name: Public[str]
+    erased_at: Public[datetime]
+    erased_by: Public[str]
+    reason: Public[str | None]
+    rows: Public[Mapping[str, int]]
+    indexes: Public[int]
+    remains: Public[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TenantExport:
+class TenantExport(Record):
     """What was written of a tenant.
 
     Attributes:
@@ -98,29 +102,46 @@ class TenantExport:
         rows: By table, of what is written as it is stored.
     """
 
-    tenant_id: int
-    name: str
-    folder: Path
-    documents: Mapping[str, int]
-    turns: Mapping[str, int]
-    rows: Mapping[str, int]
+    tenant_id: Public[int]
+    name: Public[str]
+    folder: Public[Path]
+    documents: Annotated[Mapping[str, int], public_as("collections")]
+    turns: Annotated[Mapping[str, int], public_as("conversations")]
+    rows: Annotated[Mapping[str, int], public_as("tables")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedCollection:
+class SharedCollection(Record):
     """A collection that another tenant lets this one read.
 
     Attributes:
-        tenant_id: Whose it is.
-        tenant_name: Likewise.
+        tenant_id: Whose it is, by number; 0: a server does not say.
+        tenant_name: Whose it is, by name.
         collection: Its name.
         active: False while its tenant is suspended: then it cannot be searched.
     """
 
-    tenant_id: int
-    tenant_name: str
-    collection: str
-    active: bool
+    tenant_id: int = 0
+    tenant_name: Annotated[str, public_as("tenant")]
+    collection: Public[str]
+    active: Public[bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing(Record):
+    """Whether another tenant reads a collection.
+
+    Attributes:
+        tenant: Whose it is, as it was named.
+        collection: Its name.
+        reader: The other tenant, as it was named.
+        shared: Whether that reads it from now on.
+    """
+
+    tenant: Public[str]
+    collection: Public[str]
+    reader: Public[str]
+    shared: Public[bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

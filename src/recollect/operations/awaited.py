@@ -10,15 +10,19 @@ from pydantic import Field
 from recollect.model.audit import AuditRecord, AuditVerification
 from recollect.model.collection import MOST_DIMENSIONS, Collection
 from recollect.model.job import Job, JobStatus
+from recollect.model.key import ApiKey
 from recollect.model.login import Login
 from recollect.model.page import MOST_OF_A_PAGE, Page, every_awaited
 from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
 from recollect.model.shown import Access
+from recollect.model.tenant import Sharing, Tenant, TenantErasure
 from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import awaiting
 from recollect.operations.jobs import JobOperations
+from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
+from recollect.operations.tenants import TenantOperations
 from recollect.operations.values import Cursor, Limit, Name, Number, Text, Time
 
 
@@ -147,6 +151,26 @@ class AsyncJobOperations(Protocol):
         return every_awaited(self.list, status=status, kind=kind, source=source)
 
 
+@awaiting(KeyOperations)
+class AsyncKeyOperations(Protocol):
+    """What programs present to a server to say whose and who they are.
+
+    In a view with a principal, keys are those of the principal's user. Awaited.
+    """
+
+    async def list(self, *, cursor: Cursor | None = None, limit: Limit = 100) -> Page[ApiKey]:
+        """List keys."""
+        ...
+
+    async def get(self, key_id: Name) -> ApiKey:
+        """Show a key."""
+        ...
+
+    async def revoke(self, key_id: Name) -> ApiKey:
+        """Revoke a key."""
+        ...
+
+
 @awaiting(LoginOperations)
 class AsyncLoginOperations(Protocol):
     """Browsers that are logged in to a server: listed, and logged out.
@@ -169,4 +193,34 @@ class AsyncLoginOperations(Protocol):
 
     async def revoke(self, login_id: Name) -> Login:
         """Log a browser out."""
+        ...
+
+
+@awaiting(TenantOperations)
+class AsyncTenantOperations(Protocol):
+    """The tenants of a store, for whoever runs it. A tenant is named by its number or name.
+
+    They see every tenant, whichever tenant the view is of. Awaited.
+    """
+
+    async def list(self, *, cursor: Cursor | None = None, limit: Limit = 100) -> Page[Tenant]:
+        """List the tenants."""
+        ...
+
+    async def get(self, tenant: int | Name) -> Tenant:
+        """Show a tenant."""
+        ...
+
+    async def erase(
+        self, tenant: int | Name, *, reason: Annotated[Text, Field(max_length=1000)] | None = None
+    ) -> TenantErasure:
+        """Erase a tenant."""
+        ...
+
+    async def share(self, tenant: int | Name, collection: Name, reader: int | Name) -> Sharing:
+        """Let another tenant read a collection."""
+        ...
+
+    async def unshare(self, tenant: int | Name, collection: Name, reader: int | Name) -> Sharing:
+        """Keep another tenant from a collection."""
         ...

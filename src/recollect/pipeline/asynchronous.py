@@ -12,8 +12,10 @@ from recollect.operations.awaited import (
     AsyncAuditOperations,
     AsyncCollectionOperations,
     AsyncJobOperations,
+    AsyncKeyOperations,
     AsyncLoginOperations,
     AsyncRequestOperations,
+    AsyncTenantOperations,
 )
 from recollect.operations.declaring import bind, made
 from recollect.pipeline.audit import Audit
@@ -195,17 +197,14 @@ class AsyncJobs(_AsyncGroup, AsyncJobOperations):
     events = streamed(Jobs.events)
 
 
-class AsyncKeys(_AsyncGroup):
+class AsyncKeys(_AsyncGroup, AsyncKeyOperations):
     """`Keys`, awaited."""
 
     create = threaded(Keys.create)
     create_widget = threaded(Keys.create_widget)
-    get = threaded(Keys.get)
     rotate = threaded(Keys.rotate)
-    revoke = threaded(Keys.revoke)
     authenticate = threaded(Keys.authenticate)
     users = threaded(Keys.users)
-    list = threaded(Keys.list)
 
 
 class AsyncLogins(_AsyncGroup, AsyncLoginOperations):
@@ -260,23 +259,17 @@ class AsyncSpaces(_AsyncGroup):
     status = threaded(Spaces.status)
 
 
-class AsyncTenants(_AsyncGroup):
+class AsyncTenants(_AsyncGroup, AsyncTenantOperations):
     """`Tenants`, awaited."""
 
     create = threaded(Tenants.create)
-    get = threaded(Tenants.get)
     change = threaded(Tenants.change)
     suspend = threaded(Tenants.suspend)
     resume = threaded(Tenants.resume)
     set_quota = threaded(Tenants.set_quota)
     set_pii = threaded(Tenants.set_pii)
     export = threaded(Tenants.export)
-    shared = threaded(Tenants.shared)
-    share = threaded(Tenants.share)
-    unshare = threaded(Tenants.unshare)
-    erase = threaded(Tenants.erase)
     isolation = threaded(Tenants.isolation)
-    list = threaded(Tenants.list)
 
 
 def _refining(
@@ -393,7 +386,7 @@ class AsyncView:
     @property
     def keys(self) -> AsyncKeys:
         """What programs present to a server."""
-        return AsyncKeys(self._inner.keys, self._threads)
+        return made(AsyncKeys, self._inner.keys, self._threads)
 
     @property
     def logins(self) -> AsyncLogins:
@@ -428,7 +421,7 @@ class AsyncView:
     @property
     def tenants(self) -> AsyncTenants:
         """The tenants of the store."""
-        return AsyncTenants(self._inner.tenants, self._threads)
+        return made(AsyncTenants, self._inner.tenants, self._threads)
 
 
 class AsyncRAGPipeline(AsyncView):

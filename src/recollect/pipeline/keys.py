@@ -6,23 +6,29 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import Principal, Scope
 from recollect.model.arguments import checked
-from recollect.model.key import KeyMaker, NewApiKey, WidgetUse, read_origins, read_scopes
+from recollect.model.key import ApiKey, KeyMaker, NewApiKey, WidgetUse, read_origins, read_scopes
 from recollect.model.key_text import draw_key, read_key
+from recollect.model.page import Page, name_at
 from recollect.model.time import Duration, read_duration
+from recollect.operations.declaring import implements
+from recollect.operations.keys import KeyOperations
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from recollect.model.key import AccessScope, ApiKey, KnownUser
+    from recollect.model.key import AccessScope, KnownUser
     from recollect.store.keys import KeyRepository
 
 _MOST_NAME_CHARACTERS = 100
 
 
+@implements(KeyOperations)
 @checked
-class Keys(Group):
+class Keys(Group, KeyOperations):
     """What programs present to a server to say whose and who they are; see `recollect.View`.
 
     In a view with a principal, keys are those of the principal's user, and a new one is as the principal: a key with
@@ -119,12 +125,8 @@ class Keys(Group):
         )
         return self._new(made, key.text)
 
+    @override
     def get(self, key_id: str) -> ApiKey:
-        """One key, by its public id.
-
-        Raises:
-            NotFoundError: There is none.
-        """
         return self._repository.get(self._scope(), key_id, user=self._require_user())
 
     def rotate(
@@ -165,15 +167,8 @@ class Keys(Group):
         rotated = self._repository.rotate(scope, text, grace_seconds=seconds, expires_at=ends, actor=self._at.actor)
         return self._new(rotated, text.text)
 
+    @override
     def revoke(self, key_id: str) -> ApiKey:
-        """Refuse a key from now on: both secrets of one that was rotated; a server may take up to five seconds.
-
-        Args:
-            key_id: Which; one that is revoked already stays as it was.
-
-        Raises:
-            NotFoundError: There is none.
-        """
         return self._repository.revoke(self._scope(), key_id, user=self._require_user(), actor=self._at.actor)
 
     def authenticate(self, key: str) -> ApiKey:
@@ -199,15 +194,11 @@ class Keys(Group):
         """
         return self._repository.users(self._scope(), user=self._require_user(), after=after, limit=limit)
 
-    # Last: its name is a type's in what stands before it.
-    def list(self, *, before: str | None = None, limit: int = 100) -> list[ApiKey]:
-        """The keys of the view's tenant, newest first, those that are not taken any more among them.
-
-        Args:
-            before: Only those made before the one of this id: the next page.
-            limit: Keys at most.
-        """
-        return self._repository.page(self._scope(), user=self._require_user(), before=before, limit=limit)
+    @override
+    def list(self, *, cursor: str | None = None, limit: int = 100) -> Page[ApiKey]:
+        user, before = self._require_user(), name_at(cursor)
+        found = self._repository.page(self._scope(), user=user, before=before, limit=limit + 1)
+        return Page.of(found, limit, lambda key: key.key_id)
 
     @property
     def _repository(self) -> KeyRepository:

@@ -10,28 +10,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from recollect.errors import ConflictError, UsageError
 from recollect.ingest.records import to_line
 from recollect.model import Scope
 from recollect.model.arguments import checked
-from recollect.model.tenant import TenantExport, TenantQuota
+from recollect.model.page import Page, name_at
+from recollect.model.tenant import Sharing, Tenant, TenantErasure, TenantExport, TenantQuota
+from recollect.operations.declaring import implements
+from recollect.operations.tenants import TenantOperations
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.original import Original
-    from recollect.model.tenant import Isolation, PersonalDataPolicy, SharedCollection, Tenant, TenantErasure
+    from recollect.model.tenant import Isolation, PersonalDataPolicy
     from recollect.pipeline.collections import Collections
     from recollect.store.store import Store
     from recollect.store.tenants import TenantDirectory
 
 
+@implements(TenantOperations)
 @checked
-class Tenants(Group):
-    """The tenants of a store; see `recollect.View`.
-
-    For whoever runs the store, and sees every tenant whichever the view is of. A tenant is named by its number or name.
-    """
+class Tenants(Group, TenantOperations):
+    """The tenants of a store; see `recollect.View`."""
 
     def create(self, name: str, *, quota: TenantQuota | None = None) -> Tenant:
         """Make a tenant: somebody whose knowledge no other tenant sees.
@@ -45,15 +48,11 @@ class Tenants(Group):
             ConflictError: There is one of that name.
             IsolationError: The database would not keep it apart from the tenant that there is.
         """
-        return self._repository.create(name, quota=quota or TenantQuota())
+        return self._with_shared(self._repository.create(name, quota=quota or TenantQuota()))
 
+    @override
     def get(self, tenant: int | str) -> Tenant:
-        """One tenant, with what it stores.
-
-        Raises:
-            NotFoundError: There is none.
-        """
-        return self._repository.get(tenant)
+        return self._with_shared(self._repository.get(tenant))
 
     def change(self, tenant: int | str, decide: Callable[[Tenant], Tenant]) -> Tenant:
         """Change a tenant as it is: nobody changes it between the look and the change.
@@ -66,7 +65,7 @@ class Tenants(Group):
             NotFoundError: There is none.
             UsageError: A quota is negative.
         """
-        return self._repository.change(tenant, decide)
+        return self._with_shared(self._repository.change(tenant, decide))
 
     def suspend(self, tenant: int | str) -> Tenant:
         """From now on the tenant can neither be searched nor written to (`TenantSuspendedError`); it keeps what it has.
@@ -76,7 +75,7 @@ class Tenants(Group):
         Raises:
             NotFoundError: There is none.
         """
-        return self._repository.set_status(tenant, "suspended")
+        return self.change(tenant, lambda now: replace(now, status="suspended"))
 
     def resume(self, tenant: int | str) -> Tenant:
         """Take a suspension back.
@@ -84,7 +83,7 @@ class Tenants(Group):
         Raises:
             NotFoundError: There is no such tenant.
         """
-        return self._repository.set_status(tenant, "active")
+        return self.change(tenant, lambda now: replace(now, status="active"))
 
     def set_quota(self, tenant: int | str, quota: TenantQuota) -> Tenant:
         """Say how much a tenant may store; what it has already stays, even where it is more.
@@ -95,7 +94,7 @@ class Tenants(Group):
             NotFoundError: There is no such tenant.
             UsageError: A quota is negative.
         """
-        return self._repository.set_quota(tenant, quota)
+        return self.change(tenant, lambda now: replace(now, quota=quota))
 
     def set_pii(self, tenant: int | str, policy: PersonalDataPolicy | None) -> Tenant:
         """Say what becomes of personal data in the documents and conversations that a tenant stores from now on.
@@ -111,7 +110,7 @@ class Tenants(Group):
         Raises:
             NotFoundError: There is no such tenant.
         """
-        return self._repository.set_pii(tenant, policy)
+        return self.change(tenant, lambda now: replace(now, pii=policy))
 
     def export(self, tenant: int | str, folder: Path | str) -> TenantExport:
         """Write everything of a tenant into a new folder: documents with vectors, conversations, originals, every row.
@@ -129,51 +128,23 @@ class Tenants(Group):
         except OSError as exc:
             raise UsageError(f"Cannot write the export to {str(folder)!r}: {exc.strerror or exc}.") from exc
 
-    def shared(self, tenant: int | str) -> list[SharedCollection]:
-        """The collections that other tenants let this one read; of a suspended tenant, too.
-
-        Raises:
-            NotFoundError: There is no such tenant.
-        """
-        return self._collections(tenant).shared()
-
-    def share(self, tenant: int | str, collection: str, reader: int | str) -> None:
-        """Let another tenant read a collection of one; see `Collections.share`.
-
-        Raises:
-            UsageError: Isolation is strict (``[rag.multi_tenant]``), or the reader is the tenant itself.
-            NotFoundError: There is no such tenant or collection.
-        """
+    @override
+    def share(self, tenant: int | str, collection: str, reader: int | str) -> Sharing:
         self._collections(tenant).share(collection, reader)
+        return Sharing(tenant=str(tenant), collection=collection, reader=str(reader), shared=True)
 
-    def unshare(self, tenant: int | str, collection: str, reader: int | str) -> None:
-        """Keep another tenant from a collection of one again.
-
-        Raises:
-            NotFoundError: It is not shared with that tenant.
-        """
+    @override
+    def unshare(self, tenant: int | str, collection: str, reader: int | str) -> Sharing:
         self._collections(tenant).unshare(collection, reader)
+        return Sharing(tenant=str(tenant), collection=collection, reader=str(reader), shared=False)
 
     def _collections(self, tenant: int | str) -> Collections:
         from recollect.pipeline.collections import Collections
 
         return Collections(replace(self._at, tenant=tenant))
 
+    @override
     def erase(self, tenant: int | str, *, reason: str | None = None) -> TenantErasure:
-        """Remove a tenant with everything that belongs to it, for good.
-
-        Args:
-            tenant: By number or name; not the default one, which a store always has.
-            reason: Why, for the receipt.
-
-        Returns:
-            The receipt, which the audit keeps under the tenant's number too.
-
-        Raises:
-            NotFoundError: There is no such tenant.
-            UsageError: It is the default tenant.
-            StoreError: Something of it is still under way; it is suspended then, and can be erased again.
-        """
         receipt = self._repository.erase(tenant, actor=self._at.actor, reason=reason)
         self._at.assembly.searcher.forget()
         return receipt
@@ -184,10 +155,13 @@ class Tenants(Group):
 
         return read_isolation(self._at.store.database)
 
-    # Last: its name is a type's in what stands before it.
-    def list(self, *, after: str = "", limit: int = 100) -> list[Tenant]:
-        """Tenants by name, without the bytes of their texts; ``after`` is the last name of the page before."""
-        return self._repository.page(after=after, limit=limit)
+    @override
+    def list(self, *, cursor: str | None = None, limit: int = 100) -> Page[Tenant]:
+        found = self._repository.page(after=name_at(cursor) or "", limit=limit + 1)
+        return Page.of(found, limit, lambda tenant: tenant.name)
+
+    def _with_shared(self, tenant: Tenant) -> Tenant:
+        return replace(tenant, shared_with_it=tuple(self._collections(tenant.tenant_id).shared()))
 
     @property
     def _repository(self) -> TenantDirectory:

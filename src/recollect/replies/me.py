@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from recollect.model import Principal
 from recollect.model.key import AccessScope
 from recollect.model.search_options import FusionMethod, SearchMode
 from recollect.replies._shape import Shape, Timestamp
-from recollect.replies.keys import PrincipalJson
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -78,7 +78,7 @@ class MeJson(Shape):
     """Who asks, and what they may."""
 
     tenant: CallerTenantJson
-    principal: PrincipalJson | None
+    principal: Principal | None
     """As whom; null: as the owner of the tenant's store."""
     scopes: list[AccessScope]
     """What the credential opens."""

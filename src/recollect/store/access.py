@@ -78,7 +78,11 @@ class AccessRepository:
             raise _deleted(collection)
         owners, readers, writers, grants, denials = map(tuple, found[0])
         return CollectionAccess(
-            owners=owners, readers=readers, writers=writers, default=Permissions(grants=grants, denials=denials)
+            collection=collection.name,
+            owners=owners,
+            readers=readers,
+            writers=writers,
+            default=Permissions(grants=grants, denials=denials),
         )
 
     def set_collection(
@@ -163,7 +167,8 @@ class AccessRepository:
                 source=source,
                 collection=collection,
                 department=department,
-                permissions=_permissions(grants, denials),
+                grants=tuple(grants),
+                denials=tuple(denials),
                 inherited=access_id == 0,
             )
             for document_id, source, collection, department, access_id, grants, denials in found

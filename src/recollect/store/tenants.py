@@ -5,7 +5,7 @@ from __future__ import annotations
 import graphlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import LiteralString
 
 from psycopg import sql
@@ -21,7 +21,6 @@ from recollect.model.tenant import (
     TenantErasure,
     TenantIdentity,
     TenantQuota,
-    TenantStatus,
 )
 from recollect.store.audit import begin_anew, record
 from recollect.store.database import Connection, Database, rows
@@ -135,40 +134,6 @@ class TenantDirectory:
                 connection.execute(_SQL["set_status"], key | {"status": wanted.status})
         return self.get(now.tenant_id)
 
-    def set_status(self, tenant: int | str, status: TenantStatus) -> Tenant:
-        """Suspend or resume a tenant. What is under way goes on to its end.
-
-        Raises:
-            NotFoundError: There is none.
-        """
-        tenant_id = self.number(tenant)
-        with self._database.autocommit() as connection:
-            connection.execute(_SQL["set_status"], {"tenant_id": tenant_id, "status": status})
-        return self.get(tenant_id)
-
-    def set_quota(self, tenant: int | str, quota: TenantQuota) -> Tenant:
-        """Say how much a tenant may store. What it has already stays, even where it is more.
-
-        Raises:
-            NotFoundError: There is no such tenant.
-            UsageError: A quota is negative.
-        """
-        tenant_id = self.number(tenant)
-        with self._database.autocommit() as connection:
-            connection.execute(_SQL["set_quota"], {"tenant_id": tenant_id, **_quota_params(quota)})
-        return self.get(tenant_id)
-
-    def set_pii(self, tenant: int | str, policy: PersonalDataPolicy | None) -> Tenant:
-        """Say what becomes of personal data in what a tenant stores from now on; None: what is configured.
-
-        Raises:
-            NotFoundError: There is no such tenant.
-        """
-        tenant_id = self.number(tenant)
-        with self._database.autocommit() as connection:
-            connection.execute(_SQL["set_pii"], {"tenant_id": tenant_id, "pii": policy})
-        return self.get(tenant_id)
-
     def privacy(self, scope: Scope) -> tuple[PersonalDataPolicy | None, bytes]:
         """What becomes of personal data in what the scope's tenant stores, and the salt of its names.
 
@@ -204,7 +169,7 @@ class TenantDirectory:
                 f"The tenant {found.name!r} is the store's own and stays. Its collections can be deleted one by one: "
                 "recollect collections delete NAME"
             )
-        self.set_status(found.tenant_id, "suspended")
+        self.change(found.tenant_id, lambda now: replace(now, status="suspended"))
         scope = Scope(tenant_id=found.tenant_id)
         key = {"tenant_id": found.tenant_id}
         with self._database.autocommit() as connection, connection.transaction():

@@ -194,8 +194,8 @@ def test_keys_rights_and_tenants_are_changed(served, remote, tmp_path: Path):
     remote("keys", "revoke", made["key"]["key_id"])
     assert as_bob("query", "leave", "--json", status=1).json["error"]["type"] == "AuthenticationError"
     remote("grants", "deny", "user:bob", "--document", "hr/pay.txt", status=None)
-    assert remote("tenants", "create", "cli-acme", "--json").json["tenant"]["name"] == "cli-acme"
-    assert remote("tenants", "suspend", "cli-acme", "--json").json["tenant"]["status"] == "suspended"
+    assert remote("tenants", "create", "cli-acme", "--json").json["name"] == "cli-acme"
+    assert remote("tenants", "suspend", "cli-acme", "--json").json["status"] == "suspended"
     remote("tenants", "erase", "cli-acme", "--yes", "--reason", "gone", status=None)
 
 

@@ -360,7 +360,7 @@ def test_what_the_server_alone_has_is_read_for_who_runs_it(served, caller, opera
 def test_a_collection_is_shared_with_another_tenant(served, caller, operator):
     told = operator("tenants", "share", "default", "it", "acme", "--json").json
     assert told == {"tenant": "default", "collection": "it", "reader": "acme", "shared": True}
-    assert [one["collection"] for one in operator("tenants", "show", "acme", "--json").json["tenant"]["shared_with_it"]]
+    assert [one["collection"] for one in operator("tenants", "show", "acme", "--json").json["shared_with_it"]]
     assert "no longer reads" in operator("tenants", "unshare", "default", "it", "acme").out
     again = operator("tenants", "unshare", "default", "it", "acme", "--json", status=1).json["error"]
     assert again["type"] == "NotFoundError"

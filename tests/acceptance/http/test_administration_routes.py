@@ -62,7 +62,7 @@ def test_tenants_are_listed_page_by_page_by_name(filled, client):
         filled.tenants.create(f"t{number}")
     first = client.get("/v1/tenants", params={"limit": 3}).json()
     rest = client.get("/v1/tenants", params={"limit": 3, "cursor": first["next_cursor"]}).json()
-    names = [one["name"] for one in (*first["tenants"], *rest["tenants"])]
+    names = [one["name"] for one in (*first["items"], *rest["items"])]
     assert names == ["default", "t0", "t1", "t2", "t3"]
     assert rest["next_cursor"] is None
     assert client.get("/v1/tenants", params={"cursor": "MQ"}).status_code == 400
@@ -133,7 +133,7 @@ def test_who_may_read_documents_is_said_and_counts_at_once(filled, client, conne
     listed = client.get("/v1/grants/documents", params={"document": ["leave.md", "pump.md"]}).json()["documents"]
     assert [(one["source"], one["inherited"]) for one in listed] == [("leave.md", False), ("pump.md", True)]
     by_default = client.post("/v1/grants", json={"change": "deny", "who": ["user:bob"], "default": True}).json()
-    assert by_default["default"]["denials"] == ["user:bob"]
+    assert by_default["collection"]["default"]["denials"] == ["user:bob"]
     origin = filled.documents.list()[0].origin
     of_source = client.post("/v1/grants", json={"change": "add", "who": ["user:eve"], "source": origin})
     assert of_source.json() == {"changed": 2}

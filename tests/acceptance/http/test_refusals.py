@@ -400,11 +400,12 @@ def test_a_key_made_over_http_opens_nothing_more(served):
     assert served.client.get("/v1/me", headers={"X-API-Key": secret}).status_code == 401
     assert served.client.get("/v1/me", headers={"X-API-Key": rotated["secret"]}).status_code == 200
     listed = served.client.get("/v1/keys?limit=1", headers=admin)
-    assert secret not in listed.text and len(listed.json()["keys"]) == 1
+    assert secret not in listed.text and len(listed.json()["items"]) == 1
     cursor = listed.json()["next_cursor"]
-    assert served.client.get(f"/v1/keys?limit=1&cursor={cursor}", headers=admin).json()["keys"] != listed.json()["keys"]
+    behind = served.client.get(f"/v1/keys?limit=1&cursor={cursor}", headers=admin)
+    assert behind.json()["items"] != listed.json()["items"]
     revoked = served.client.delete(f"/v1/keys/{key_id}", headers=admin).json()
-    assert revoked["key"]["status"] == "revoked"
+    assert revoked["status"] == "revoked"
     assert served.client.get("/v1/me", headers={"X-API-Key": rotated["secret"]}).status_code == 401
     strong = served.rag.keys.create("operations", scopes="operator").key.key_id
     assert served.client.post(f"/v1/keys/{strong}/rotate", json={}, headers=admin).status_code == 403

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, segment
+from recollect.client.calls.base import Call, Calls, as_it_is, reading, segment
 from recollect.client.options import duration_text, moment_text
 from recollect.client.place import Place, given
-from recollect.client.reading import Json, read
 from recollect.model import Principal
 from recollect.model.access import CollectionAccess, DocumentPermissions
-from recollect.model.key import ApiKey, NewApiKey
-from recollect.model.page import cursor_at
-from recollect.model.principal import Permissions
-from recollect.model.tenant import PersonalDataPolicy, SharedCollection, Tenant, TenantErasure, TenantQuota
+from recollect.model.key import NewApiKey
+from recollect.model.record import json_of
+from recollect.model.tenant import PersonalDataPolicy, Tenant, TenantQuota
 from recollect.model.time import Duration, Moment
 
 
@@ -63,15 +61,15 @@ class GrantCalls(Calls):
             method="GET",
             path="/v1/grants/documents",
             query=query,
-            read=lambda told: [
-                read(DocumentPermissions, one, permissions=read(Permissions, one)) for one in told["documents"]
-            ],
+            read=lambda told: reading(list[DocumentPermissions])(told["documents"]),
         )
 
     def of_collection(self) -> Call[CollectionAccess]:
         """Who may do what in the view's collection."""
         self._at.require_present()
-        return Call(method="GET", path="/v1/grants", query={"collection": self._at.written}, read=_access)
+        return Call(
+            method="GET", path="/v1/grants", query={"collection": self._at.written}, read=reading(CollectionAccess)
+        )
 
     def set_collection(
         self,
@@ -84,7 +82,9 @@ class GrantCalls(Calls):
         """Say who owns, reads and writes it; what is None stays. ``if_match``: only while its ETag is this one."""
         said = {"owner": owners, "reader": readers, "writer": writers}
         body = self._said() | {name: list(_each(who)) for name, who in said.items() if who is not None}
-        return Call(method="PATCH", path="/v1/grants", body=body, headers=_matching(if_match), read=_access)
+        return Call(
+            method="PATCH", path="/v1/grants", body=body, headers=_matching(if_match), read=reading(CollectionAccess)
+        )
 
     def _change(
         self,
@@ -129,7 +129,7 @@ class KeyCalls(Calls):
             **given(expires=None if expires is None else duration_text(expires)),
             **Place(principal=principal).asker(),
         }
-        return Call(method="POST", path="/v1/keys", body=body, read=_new_key)
+        return Call(method="POST", path="/v1/keys", body=body, read=reading(NewApiKey))
 
     def create_widget(
         self,
@@ -148,12 +148,7 @@ class KeyCalls(Calls):
             **given(expires=None if expires is None else duration_text(expires)),
             **Place(principal=principal).asker(),
         }
-        return Call(method="POST", path="/v1/keys", body=body, read=_new_key)
-
-    def get(self, key_id: str) -> Call[ApiKey]:
-        """What is kept of a key: nothing of its secret."""
-        self._at.require_present()
-        return Call(method="GET", path=_key_path(key_id), read=_kept_key)
+        return Call(method="POST", path="/v1/keys", body=body, read=reading(NewApiKey))
 
     def rotate(self, key_id: str, *, grace: Duration = "1d", expires: Duration | None = None) -> Call[NewApiKey]:
         """Give it another secret; the present one is taken beside it for the grace time."""
@@ -162,18 +157,7 @@ class KeyCalls(Calls):
             grace="0" if grace == 0 else duration_text(grace),
             expires=None if expires is None else duration_text(expires),
         )
-        return Call(method="POST", path=_key_path(key_id, "/rotate"), body=body, read=_new_key)
-
-    def revoke(self, key_id: str) -> Call[ApiKey]:
-        """Have it refused from now on."""
-        self._at.require_present()
-        return Call(method="DELETE", path=_key_path(key_id), read=_kept_key)
-
-    def list(self, *, before: str | None = None, limit: int = 100) -> Steps[list[ApiKey]]:
-        """Newest first, those that are not taken any more among them."""
-        self._at.require_present()
-        call: Call[Json] = Call(method="GET", path="/v1/keys", read=dict)
-        return (yield from Pages(call=call, items=listed("keys", _key), cursor=_before(before)).first(limit))
+        return Call(method="POST", path=f"/v1/keys/{segment(key_id)}/rotate", body=body, read=reading(NewApiKey))
 
 
 class TenantCalls(Calls):
@@ -182,19 +166,8 @@ class TenantCalls(Calls):
     def create(self, name: str, *, quota: TenantQuota | None = None) -> Call[Tenant]:
         """Make one."""
         self._at.require_present()
-        body = {"name": name, **({} if quota is None else {"quota": _quota(quota)})}
-        return Call(method="POST", path="/v1/tenants", body=body, read=_tenant)
-
-    def get(self, tenant: int | str) -> Call[Tenant]:
-        """By name or number: what it stores, and how much it may."""
-        return self._of(tenant, _tenant)
-
-    def shared(self, tenant: int | str) -> Call[list[SharedCollection]]:
-        """What others let it read."""
-        return self._of(
-            tenant,
-            lambda told: [read(SharedCollection, one, tenant_name=one["tenant"]) for one in told["shared_with_it"]],
-        )
+        body = {"name": name, **({} if quota is None else {"quota": json_of(quota)})}
+        return Call(method="POST", path="/v1/tenants", body=body, read=reading(Tenant))
 
     def suspend(self, tenant: int | str, *, if_match: str | None = None) -> Call[Tenant]:
         """From now on it can neither be searched nor written to."""
@@ -206,7 +179,7 @@ class TenantCalls(Calls):
 
     def set_quota(self, tenant: int | str, quota: TenantQuota, *, if_match: str | None = None) -> Call[Tenant]:
         """Say how much it may store."""
-        return self._change(tenant, {"quota": _quota(quota)}, if_match)
+        return self._change(tenant, {"quota": json_of(quota)}, if_match)
 
     def set_pii(
         self, tenant: int | str, policy: PersonalDataPolicy | None, *, if_match: str | None = None
@@ -214,43 +187,10 @@ class TenantCalls(Calls):
         """Say what becomes of personal data in what it stores; None: what is configured."""
         return self._change(tenant, {"pii": policy}, if_match)
 
-    def erase(self, tenant: int | str, *, reason: str | None = None) -> Call[TenantErasure]:
-        """Remove it with everything that belongs to it, for good."""
-        self._at.require_present()
-        return Call(
-            method="DELETE",
-            path=_tenant_path(tenant),
-            query={"reason": reason},
-            read=lambda told: read(TenantErasure, told),
-        )
-
-    def share(self, tenant: int | str, collection: str, reader: int | str) -> Call[None]:
-        """Let another tenant read a collection of one."""
-        self._at.require_present()
-        body = {"collection": collection, "reader": str(reader)}
-        return Call(method="POST", path=f"{_tenant_path(tenant)}/shares", body=body, read=nothing)
-
-    def unshare(self, tenant: int | str, collection: str, reader: int | str) -> Call[None]:
-        """Keep another tenant from a collection of one again."""
-        self._at.require_present()
-        query = {"collection": collection, "reader": str(reader)}
-        return Call(method="DELETE", path=f"{_tenant_path(tenant)}/shares", query=query, read=nothing)
-
-    def list(self, *, after: str = "", limit: int = 100) -> Steps[list[Tenant]]:
-        """By name, behind ``after``."""
-        self._at.require_present()
-        call: Call[Json] = Call(method="GET", path="/v1/tenants", read=dict)
-        return (
-            yield from Pages(call=call, items=listed("tenants", _tenant), cursor=_before(after or None)).first(limit)
-        )
-
-    def _of(self, tenant: int | str, read_reply: Any) -> Call[Any]:  # noqa: ANN401 - of each its own
-        self._at.require_present()
-        return Call(method="GET", path=_tenant_path(tenant), read=read_reply)
-
     def _change(self, tenant: int | str, body: Mapping[str, Any], if_match: str | None) -> Call[Tenant]:
         self._at.require_present()
-        return Call(method="PATCH", path=_tenant_path(tenant), body=body, headers=_matching(if_match), read=_tenant)
+        path = f"/v1/tenants/{segment(tenant)}"
+        return Call(method="PATCH", path=path, body=body, headers=_matching(if_match), read=reading(Tenant))
 
 
 class AuditCalls(Calls):
@@ -270,46 +210,5 @@ def _each(one_or_several: Any) -> Sequence[Any]:  # noqa: ANN401 - names, number
     return [one_or_several] if isinstance(one_or_several, str | int) else one_or_several
 
 
-def _before(position: int | str | None) -> str | None:
-    return None if position is None else cursor_at(position)
-
-
 def _matching(if_match: str | None) -> dict[str, str]:
     return {} if if_match is None else {"If-Match": if_match}
-
-
-def _of_document(told: Json) -> DocumentPermissions:
-    return read(DocumentPermissions, told, permissions=read(Permissions, told))
-
-
-def _access(told: Json) -> CollectionAccess:
-    return read(CollectionAccess, told, default=read(Permissions, told["default"]))
-
-
-def _key_path(key_id: str, more: str = "") -> str:
-    return f"/v1/keys/{segment(key_id)}{more}"
-
-
-def _key(told: Json) -> ApiKey:
-    who = told["principal"]
-    return read(ApiKey, told, principal=None if who is None else read(Principal, who), scopes=tuple(told["scopes"]))
-
-
-def _kept_key(told: Json) -> ApiKey:
-    return _key(told["key"])
-
-
-def _new_key(told: Json) -> NewApiKey:
-    return NewApiKey(key=_key(told["key"]), secret=told["secret"])
-
-
-def _tenant_path(tenant: int | str) -> str:
-    return f"/v1/tenants/{segment(tenant)}"
-
-
-def _tenant(told: Json) -> Tenant:
-    return read(Tenant, told)
-
-
-def _quota(quota: TenantQuota) -> dict[str, int | None]:
-    return {"max_documents": quota.max_documents, "max_chunks": quota.max_chunks, "max_bytes": quota.max_bytes}

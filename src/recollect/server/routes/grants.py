@@ -9,17 +9,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from recollect.model.access import CollectionAccess
+from recollect.model.access import CollectionAccess, GrantsReply
 from recollect.operations.values import Name
-from recollect.pipeline import View
-from recollect.replies.grants import (
-    ChangedGrantsJson,
-    CollectionGrantsJson,
-    DocumentGrantsListJson,
-    changed_grants_json,
-    collection_grants_json,
-    document_grants_list_json,
-)
 from recollect.server.dependencies import EITHER_SCOPE, Granter
 from recollect.server.etags import IfMatch, require_match, tagged
 from recollect.server.problems import documented
@@ -33,9 +24,9 @@ def collection(
     caller: Granter,
     response: Response,
     collection: Annotated[Name | None, Query(description="The collection; left out: the configured one.")] = None,
-) -> CollectionGrantsJson:
+) -> CollectionAccess:
     """Its owners, readers and writers, and who may read documents that have no permissions of their own."""
-    return tagged(response, _of_collection(caller.view(collections=collection)))
+    return tagged(response, caller.view(collections=collection).grants.of_collection())
 
 
 @router.get("/documents", summary="Who may read documents", openapi_extra=EITHER_SCOPE)
@@ -45,14 +36,14 @@ def documents(
     collection: Annotated[
         Name | None, Query(description="Their collection; * means any; left out: the configured one.")
     ] = None,
-) -> DocumentGrantsListJson:
+) -> GrantsReply:
     """Of each document what it is granted and denied, and whether that is the collection's default."""
     view = caller.view(collections=collection)
-    return document_grants_list_json(view.grants.of_documents(view.documents.resolve(document)))
+    return GrantsReply(documents=tuple(view.grants.of_documents(view.documents.resolve(document))))
 
 
 @router.post("", summary="Change who may read documents", openapi_extra=EITHER_SCOPE)
-def change(body: GrantChange, caller: Granter) -> DocumentGrantsListJson | CollectionGrantsJson | ChangedGrantsJson:
+def change(body: GrantChange, caller: Granter) -> GrantsReply:
     """It counts from the next search on.
 
     The reply shows the documents that were named, or the collection whose default was changed, as they are now.
@@ -66,10 +57,10 @@ def change(body: GrantChange, caller: Granter) -> DocumentGrantsListJson | Colle
             changed = view.grants.remove(body.who, **target)
         case "deny":
             changed = view.grants.deny(body.who, **target)
-    told = view.view(principal=None)
+    now = view.view(principal=None).grants
     if "documents" in target:
-        return document_grants_list_json(told.grants.of_documents(target["documents"]), changed=changed)
-    return changed_grants_json(changed) if "source" in target else _of_collection(told, changed=changed)
+        return GrantsReply(changed=changed, documents=tuple(now.of_documents(target["documents"])))
+    return GrantsReply(changed=changed, collection=now.of_collection() if "default" in target else None)
 
 
 @router.patch(
@@ -80,16 +71,12 @@ def change(body: GrantChange, caller: Granter) -> DocumentGrantsListJson | Colle
 )
 def set_collection(
     body: CollectionRights, caller: Granter, response: Response, if_match: IfMatch = None
-) -> CollectionGrantsJson:
+) -> CollectionAccess:
     """What is given replaces what was; the rest stays."""
     view = body.of(caller)
 
     def check(before: CollectionAccess) -> None:
-        require_match(if_match, collection_grants_json(before, collection=view.standpoint.collection, changed=None))
+        require_match(if_match, before)
 
     view.grants.set_collection(owners=body.owner, readers=body.reader, writers=body.writer, check=check)
-    return tagged(response, _of_collection(caller.view(collections=body.collection)))
-
-
-def _of_collection(view: View, *, changed: int | None = None) -> CollectionGrantsJson:
-    return collection_grants_json(view.grants.of_collection(), collection=view.standpoint.collection, changed=changed)
+    return tagged(response, caller.view(collections=body.collection).grants.of_collection())

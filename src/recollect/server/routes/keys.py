@@ -8,26 +8,19 @@ from fastapi import APIRouter, Response
 
 from recollect.errors import UsageError
 from recollect.model import Principal
-from recollect.model.key import ACCESS_SCOPES
-from recollect.model.page import cursor_at
+from recollect.model.key import ACCESS_SCOPES, NewApiKey
+from recollect.operations.keys import KeyOperations
 from recollect.operations.values import Name
 from recollect.replies._shape import iso
-from recollect.replies.keys import (
-    KeyReply,
-    NewKeyReply,
-    key_json,
-    key_reply,
-    new_key_reply,
-    principal_json,
-)
 from recollect.replies.me import BrowserLoginJson, MeJson, server_settings_json
+from recollect.server.bound import bind
 from recollect.server.caller import BrowserLogin
-from recollect.server.dependencies import Administrator, AdministratorCaller, Asking, Somebody
-from recollect.server.pages import Paging, shown
+from recollect.server.dependencies import AdministratorCaller, Asking, Somebody
 from recollect.server.problems import documented
-from recollect.server.schemas.keys import KeyBody, KeyPage, KeyRotationBody
+from recollect.server.schemas.keys import KeyBody, KeyRotationBody
 
 router = APIRouter(tags=["people and rights"])
+bind(router, KeyOperations, lambda view: view.keys)
 
 # A secret is in one reply, and in nobody's cache: neither a proxy's nor that of replies to requests with a key.
 _SHOWN_ONCE = {"Cache-Control": "no-store"}
@@ -40,7 +33,7 @@ def me(caller: Somebody, service: Asking) -> MeJson:
     credential = caller.credential
     return {
         "tenant": {"tenant_id": tenant.tenant_id, "name": tenant.name},
-        "principal": principal_json(caller.principal),
+        "principal": caller.principal,
         "scopes": [scope for scope in ACCESS_SCOPES if scope in caller.scopes],
         "credential": {"kind": credential.kind, "id": credential.id, "expires_at": iso(credential.expires_at)},
         "login": _login_json(caller.login),
@@ -59,15 +52,8 @@ def _login_json(login: BrowserLogin | None) -> BrowserLoginJson | None:
     }
 
 
-@router.get("/keys", summary="List the keys of the tenant")
-def keys(caller: Administrator, page: Paging) -> KeyPage:
-    """Newest first, those that are not taken any more among them."""
-    found, more = shown(caller.keys.list(before=page.name(), limit=page.asked), page)
-    return {"keys": [key_json(one) for one in found], "next_cursor": cursor_at(found[-1].key_id) if more else None}
-
-
 @router.post("/keys", status_code=201, summary="Make a key")
-def create(body: KeyBody, caller: AdministratorCaller, service: Asking, response: Response) -> NewKeyReply:
+def create(body: KeyBody, caller: AdministratorCaller, service: Asking, response: Response) -> NewApiKey:
     """Its secret is in this reply and nowhere else. It opens nothing that the caller's own credential does not."""
     response.headers.update(_SHOWN_ONCE)
     who = body.as_
@@ -79,23 +65,16 @@ def create(body: KeyBody, caller: AdministratorCaller, service: Asking, response
     said: dict[str, Any] = {"principal": principal, "expires": body.expires, "maker": caller.maker}
     keys = caller.view(service.rag).keys
     if body.widget is None:
-        return new_key_reply(keys.create(body.name, scopes=body.scopes, **said))
+        return keys.create(body.name, scopes=body.scopes, **said)
     if body.scopes != ("read",):
         raise UsageError("A key of a widget opens the widget alone: leave scopes out.")
-    made = keys.create_widget(body.name, collection=body.widget.collection, origins=body.widget.origins, **said)
-    return new_key_reply(made)
-
-
-@router.get("/keys/{key_id}", summary="Show a key", responses=documented(404))
-def show(key_id: Name, caller: Administrator) -> KeyReply:
-    """What is kept of it: nothing of its secret."""
-    return key_reply(caller.keys.get(key_id))
+    return keys.create_widget(body.name, collection=body.widget.collection, origins=body.widget.origins, **said)
 
 
 @router.post("/keys/{key_id}/rotate", summary="Give a key another secret", responses=documented(404, 409))
 def rotate(
     key_id: Name, body: KeyRotationBody, caller: AdministratorCaller, service: Asking, response: Response
-) -> NewKeyReply:
+) -> NewApiKey:
     """The present one is taken beside it for the grace time."""
     response.headers.update(_SHOWN_ONCE)
     rotated = caller.view(service.rag).keys.rotate(
@@ -105,12 +84,4 @@ def rotate(
         maker=caller.maker,
     )
     service.authenticator.forget()
-    return new_key_reply(rotated)
-
-
-@router.delete("/keys/{key_id}", summary="Revoke a key", responses=documented(404))
-def revoke(key_id: Name, caller: AdministratorCaller, service: Asking) -> KeyReply:
-    """It is refused from now on; by other processes within five seconds."""
-    revoked = caller.administration(service.rag).keys.revoke(key_id)
-    service.authenticator.forget()
-    return key_reply(revoked)
+    return rotated

@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from recollect.errors import UsageError
 from recollect.model.tenant import PersonalDataPolicy, TenantQuota
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
-from recollect.replies.tenants import TenantJson
 from recollect.server.schemas.base import Asker, Body, acting_as
 
 _Limit = Annotated[int, Field(ge=0, le=2**62)]
@@ -105,17 +103,3 @@ class CollectionRights(_Permissions):
         None, max_length=1_000, description="Grants: for anybody else it does not exist."
     )
     writer: tuple[Name, ...] | None = Field(None, max_length=1_000, description="Grants: they put documents into it.")
-
-
-class ShareBody(Body):
-    """A collection that another tenant reads."""
-
-    collection: Name = Field(description="Of the tenant.")
-    reader: Name = Field(description="The tenant that reads it, by name or number.")
-
-
-class TenantPage(TypedDict):
-    """Tenants, by name."""
-
-    tenants: list[TenantJson]
-    next_cursor: str | None

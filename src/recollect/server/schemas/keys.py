@@ -1,4 +1,4 @@
-"""Bodies and replies about keys, and about whoever asks."""
+"""Bodies about keys."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pydantic import Field
 
 from recollect.model.key import AccessScope
 from recollect.operations.values import Name, Text
-from recollect.replies._shape import Shape
-from recollect.replies.keys import KeyJson
 from recollect.server.schemas.base import Asker, Body
 
 
@@ -47,11 +45,3 @@ class KeyRotationBody(Body):
     expires: Text | None = Field(
         None, max_length=100, description="After how long from now it ends; left out: when it would have."
     )
-
-
-class KeyPage(Shape):
-    """Keys, newest first."""
-
-    keys: list[KeyJson]
-    next_cursor: str | None
-    """Where the next page begins; null: there is none."""

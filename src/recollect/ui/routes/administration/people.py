@@ -37,10 +37,10 @@ _Text = Annotated[str, Form(max_length=2_000)]
 @router.get(KEYS.path)
 async def keys(visit: Administering, cursor: Cursor = None) -> Response:
     """Newest first."""
-    before = position(cursor, str)
-    found = await visit.run(lambda: visit.administration.keys.list(before=before, limit=PAGE_SIZE + 1))
-    page, following = page_of(found, visit, lambda key: key.key_id)
-    return shown(visit, KEYS, "keys.html", keys=page, following=following, first=before is None)
+    begin = cursor or None
+    page = await visit.run(lambda: visit.administration.keys.list(cursor=begin, limit=PAGE_SIZE))
+    following = address_of(visit, page.next_cursor)
+    return shown(visit, KEYS, "keys.html", keys=page, following=following)
 
 
 @router.get(f"{KEYS.path}/new")

@@ -19,8 +19,7 @@ from recollect.ui.routes.administration.asking import (
     Administering,
     Cursor,
     Operating,
-    page_of,
-    position,
+    address_of,
     shown,
 )
 from recollect.ui.visit import Visit
@@ -34,9 +33,8 @@ _POLICIES = get_args(PersonalDataPolicy)
 @router.get(TENANTS.path)
 async def tenants(visit: Operating, cursor: Cursor = None) -> Response:
     """By name."""
-    after = position(cursor, str) or ""
-    found = await visit.run(lambda: _operator(visit).tenants.list(after=after, limit=PAGE_SIZE + 1))
-    page, following = page_of(found, visit, lambda tenant: tenant.name)
+    page = await visit.run(lambda: _operator(visit).tenants.list(cursor=cursor or None, limit=PAGE_SIZE))
+    following = address_of(visit, page.next_cursor)
     return shown(visit, TENANTS, "tenants.html", tenants=page, following=following)
 
 
