@@ -389,6 +389,6 @@ def test_contexts_compare_models_on_their_own_scales(configured, near):
         embedders.named = lambda name, **_: next(one for one in models.values() if one.model_name == name)
         assembler = rag.memory.assembler(weights=RetrievalWeights(rag=0.5, memory=0.5), min_relevance=0.0)
         made = assembler.assemble("Was tropft?", "semantic", 2_000, "s")
-        shown = ["pump" if "pump" in one.content else "leave" for one in made.found.passages]
+        shown = ["pump" if "pump" in one.content else "leave" for one in made.passages]
         assert set(shown) == {"pump", "leave"} and shown == sorted(shown, reverse=True)
-        assert {one.passage.embedding_model for one in made.found.passages} == {"close", "hashing:64"}
+        assert {one.passage.embedding_model for one in made.passages} == {"close", "hashing:64"}

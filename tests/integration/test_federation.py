@@ -152,7 +152,7 @@ def test_a_server_that_goes_away_is_missed_and_named(here, clone, tmp_path, sout
     assert reply.warnings == ("The remote 'north' does not reply: its passages are missing.",)
     assert view.context(QUESTION).warnings == reply.warnings
     assert view.ask(QUESTION).warnings == reply.warnings
-    assert view.memory.assembler().assemble(QUESTION, "documents").found.context.warnings == reply.warnings
+    assert view.memory.assembler().assemble(QUESTION, "documents").context.warnings == reply.warnings
 
 
 class Pretender(BaseHTTPRequestHandler):

@@ -33,13 +33,13 @@ def adaptive(dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
 
 
 def used(rag: RAGPipeline, session: str | None = None, **options: object) -> float:
-    return rag.memory.assembler(**options).assemble("locker", "hybrid", 500, session).found.weights.memory
+    return rag.memory.assembler(**options).assemble("locker", "hybrid", 500, session).weights.memory
 
 
 def test_feedback_moves_a_sessions_weights_and_is_explained(adaptive: RAGPipeline):
     assembler = adaptive.memory.assembler()
     context = assembler.assemble("locker", "hybrid", 500, "chat")
-    assert context.found.weights.memory == pytest.approx(0.6)
+    assert context.weights.memory == pytest.approx(0.6)
     memory = [one for one in context.passages if one.kind == "memory"]
     told = adaptive.view(session="chat").feedback.give(memory, helpful=True)
     assert told.session.memory_helpful == len(memory) > 0

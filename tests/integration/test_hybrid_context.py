@@ -53,10 +53,10 @@ def test_rag_is_documents_and_memory_in_one_budget_and_memory_alone_where_there_
     pipeline.ingest(Document(content="The locker hall opens at six.", source="lockers.md"))
     both = assembler.assemble("Which locker?", "rag", 200, "chat")
     assert (both.used, set(both.sources)) == ("rag", {"memory:chat", "lockers.md"})
-    assert both.found.weights == RetrievalWeights.rag_focused()
+    assert both.weights == RetrievalWeights.rag_focused()
     assert both.token_count <= 200
     chosen = pipeline.memory.assembler(weights=RetrievalWeights.balanced()).assemble("Which locker?", "rag", 200)
-    assert chosen.found.weights == RetrievalWeights.balanced()
+    assert chosen.weights == RetrievalWeights.balanced()
 
 
 def test_an_empty_store_gives_an_empty_context(pipeline: RAGPipeline):

@@ -25,7 +25,6 @@ from recollect.embedding.making import HashingEmbedder
 from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
 from recollect.model.answer import Answer, UnsupportedSentence
-from recollect.model.contexts import ContextEstimate
 from recollect.model.document_session import SessionConfig
 from recollect.model.original import Original
 from recollect.model.outline import PageBox
@@ -45,7 +44,6 @@ from recollect.replies import (
     memory,
     search,
     sessions,
-    situating,
     sources,
     spaces,
     status,
@@ -243,10 +241,9 @@ def of_contexts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         if found.passages:
             (leading, *_) = found.passages
             leading = replace(leading, passage=replace(leading.passage, server="north"))
-            of_remote = replace(found, found=replace(found.found, passages=(leading,)))
+            of_remote = replace(found, passages=(leading,))
             yield contexts.context_assembly_json, contexts.context_assembly_json(QUERY, of_remote)
         yield contexts.context_explain_json, contexts.context_explain_json(found)
-        yield contexts.weights_json, contexts.weights_json(found.found.weights)
 
 
 def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
@@ -306,9 +303,6 @@ def of_models(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     for fill in (*told.beside, replace(told.beside[0], kept_until=None)):
         yield spaces.space_fill_json, spaces.space_fill_json(fill)
     yield spaces.dropped_spaces_json, spaces.dropped_spaces_json("default", view.spaces.drop())
-    for cost in (None, 1.5):
-        needed = ContextEstimate(model="a/b", documents=1, chunks=2, input_tokens=3, output_tokens=4, cost=cost)
-        yield situating.context_estimate_json, situating.context_estimate_json(needed)
 
 
 def of_servers() -> Iterator[tuple[Callable[..., Any], Any]]:

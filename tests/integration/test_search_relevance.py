@@ -125,7 +125,7 @@ def test_a_search_returns_what_there_is_and_an_answer_starts_from_the_floor(know
 
     assert not known.context(NONSENSE, options).blocks
     assert known.context(NONSENSE, replace(options, min_relevance=0.0)).blocks
-    assert not known.memory.assembler().assemble(NONSENSE, "documents").found.passages
+    assert not known.memory.assembler().assemble(NONSENSE, "documents").passages
     refused = [one for one in known.ask_events(f"{NONSENSE}?", options) if isinstance(one, SearchReply)]
     assert not refused[0].results and known.ask(f"{NONSENSE}?", options).refused
 

@@ -16,7 +16,7 @@ from recollect.errors import UsageError
 from recollect.replies.contexts import context_assembly_json, context_explain_json
 
 if TYPE_CHECKING:
-    from recollect.context import ContextAssembly, RetrievalWeights
+    from recollect.context import HybridContext, RetrievalWeights
 
 _BUDGET = 2_000
 
@@ -96,10 +96,9 @@ def _context(
         found = view.memory.assemble(question, strategy.value, token_budget, **how)
         empty = None if found.passages else empty_collection(view)
     why = [empty] if empty else []
-    context = found.found.context
-    context = replace(context, warnings=told_besides(context.warnings, why))
+    context = replace(found.context, warnings=told_besides(found.context.warnings, why))
     if ctx.json:
-        found = replace(found, found=replace(found.found, context=context))
+        found = replace(found, context=context)
         ctx.emit(context_assembly_json(question, found, explain=explain, warnings=why))
     else:
         _show(ctx, found, explain=explain)
@@ -125,7 +124,7 @@ def _weights(focus: Focus | None) -> RetrievalWeights | None:
     return None if focus is None else made[focus]()
 
 
-def _show(ctx: CommandContext, found: ContextAssembly, *, explain: bool) -> None:
+def _show(ctx: CommandContext, found: HybridContext, *, explain: bool) -> None:
     from recollect.cli._terminal import plain
 
     if found.text:

@@ -8,9 +8,8 @@ import typer
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._jobs import result_of, tell_asked
-from recollect.cli._json import shown
 from recollect.cli._options import command
-from recollect.replies.situating import context_estimate_json
+from recollect.model.record import adapter_of, json_of
 
 if TYPE_CHECKING:
     from recollect.model.contexts import ContextEstimate
@@ -43,7 +42,7 @@ def _contextualise(
         needed = view.maintenance.estimate_contexts()
         if estimate:
             if ctx.json:
-                ctx.emit({"estimate": context_estimate_json(needed)})
+                ctx.emit({"estimate": json_of(needed)})
             else:
                 ctx.out.print(told(needed))
             return 0
@@ -76,9 +75,9 @@ def write(ctx: CommandContext, view: View) -> int:
             done = view.maintenance.write_contexts(on_progress=bar.update)
     else:
         told = result_of(ctx, view, view.jobs.contextualise(), title="Situating", unit="documents")
-        done = ContextReport(documents=told["documents"], chunks=told["chunks"], without=told["without"])
+        done = adapter_of(ContextReport).validate_python(told)
     if ctx.json:
-        ctx.emit(shown(done, "documents", "chunks", "without"))
+        ctx.emit(json_of(done))
     else:
         without = f", {done.without:,} without a usable sentence" if done.without else ""
         ctx.out.print(f"{done.chunks:,} chunks of {done.documents:,} documents situated{without}.")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from recollect.context.assembly import SEPARATOR, AssembledContext, assemble
 from recollect.context.blocks import context_block
@@ -19,6 +19,9 @@ from recollect.model.facts import EXTRACTIVE, RecalledFact
 from recollect.model.memory import Episode, Recollection
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model.memory import RecallMode
     from recollect.retrieval.analysis import Analyzer
     from recollect.retrieval.indexing import TermIndexer
     from recollect.retrieval.relevance import SimilarityScale
@@ -35,6 +38,9 @@ Kind = Literal["document", "memory", "fact"]
 # Below every episode's number with its sign turned: of one context, all numbers differ.
 _FACTS_FROM = -(1 << 61)
 
+# What is shown of a fact's evidence.
+_EVIDENCE = ("session", "position", "start_offset", "end_offset", "quote")
+
 # Words are only compared with one another here.
 _SALT = 0
 
@@ -48,22 +54,28 @@ class HybridPassage:
 
     Attributes:
         kind: Which of the three; facts are memory, and share its part of the budget.
-        source: The document's name, ``memory:`` and the session's, or ``fact:`` and the fact's number.
-        content: What is shown of it.
-        score: What the passages are ordered by, best first; comparable within one search only.
         passage: The passage; of memory it has no document (``document_id`` 0), and ``metadata`` names the session and
             the position, of a fact also the ``fact`` and its ``evidence``, the exact characters of turns.
+        score: What the passages are ordered by, best first; comparable within one search only.
         recollection: The turn it came from, of a conversation.
         fact: The fact, of one.
     """
 
     kind: Kind
-    source: str
-    content: str
-    score: float
     passage: RetrievedContext
+    score: float
     recollection: Recollection | None = None
     fact: RecalledFact | None = None
+
+    @property
+    def source(self) -> str:
+        """The document's name, ``memory:`` and the session's, or ``fact:`` and the fact's number."""
+        return self.passage.source
+
+    @property
+    def content(self) -> str:
+        """What is shown of it."""
+        return self.passage.content
 
     @property
     def side(self) -> Literal["document", "memory"]:
@@ -168,13 +180,6 @@ def _scaled(values: Sequence[float]) -> list[float]:
     return [value / greatest if greatest > 0 and math.isfinite(value) else 0.0 for value in values]
 
 
-def passage_of_document(passage: RetrievedContext) -> HybridPassage:
-    """A document's passage among those of both sides."""
-    return HybridPassage(
-        kind="document", source=passage.source, content=passage.content, score=passage.score, passage=passage
-    )
-
-
 def passages_of_memory(found: Sequence[Recollection], query: str) -> list[HybridPassage]:
     """Turns with their neighbours as passages; a turn is part of the best passage that it belongs to, and no other.
 
@@ -198,30 +203,17 @@ def passages_of_memory(found: Sequence[Recollection], query: str) -> list[Hybrid
 
 
 def _memory_passage(one: Recollection, turns: Sequence[Episode]) -> HybridPassage:
-    content = "\n".join(f"{turn.role}: {turn.content.strip()}" for turn in turns)
     episode = one.episode
-    source = f"memory:{episode.session}"
-    passage = RetrievedContext(
-        rank=one.rank,
-        score=one.score,
-        content=content,
+    passage = _of_memory(
+        one,
+        "\n".join(f"{turn.role}: {turn.content.strip()}" for turn in turns),
         # Documents' chunks have positive numbers: of one context, all differ.
-        chunk_id=-episode.episode_id,
-        document_id=0,
-        title=episode.session,
-        source=source,
-        section=None,
-        page=None,
-        start_offset=0,
-        end_offset=len(content),
+        number=-episode.episode_id,
+        source=f"memory:{episode.session}",
+        at=episode.at,
         metadata={"session": episode.session, "position": episode.position, "role": episode.role},
-        similarity=one.similarity,
-        event_time=episode.at,
-        embedding_model=one.embedding_model,
     )
-    return HybridPassage(
-        kind="memory", source=source, content=content, score=one.score, passage=passage, recollection=one
-    )
+    return HybridPassage(kind="memory", score=one.score, passage=passage, recollection=one)
 
 
 def passage_of_fact(found: RecalledFact) -> HybridPassage:
@@ -229,52 +221,57 @@ def passage_of_fact(found: RecalledFact) -> HybridPassage:
     fact = found.fact
     said = fact.statement if fact.made_by != EXTRACTIVE else f"{fact.role}: {fact.statement}"
     turns = dict.fromkeys(f"{one.session}, turn {one.position}" for one in fact.evidence)
-    content = f"{said} ({'; '.join(turns)})" if turns else said
-    evidence = [
-        {
-            "session": one.session,
-            "position": one.position,
-            "start_offset": one.start_offset,
-            "end_offset": one.end_offset,
-            "quote": one.quote,
-        }
-        for one in fact.evidence
-    ]
     latest = max((one for one in fact.evidence if one.kind == "source"), key=lambda one: one.episode_id, default=None)
-    passage = RetrievedContext(
-        rank=found.rank,
-        score=found.score,
-        content=content,
-        chunk_id=_FACTS_FROM - fact.fact_id,
-        document_id=0,
-        title=fact.session,
+    passage = _of_memory(
+        found,
+        f"{said} ({'; '.join(turns)})" if turns else said,
+        number=_FACTS_FROM - fact.fact_id,
         source=fact.source,
-        section=None,
-        page=None,
-        start_offset=0,
-        end_offset=len(content),
+        at=fact.at,
         metadata={
             "fact": fact.fact_id,
             "session": fact.session,
             "position": None if latest is None else latest.position,
             "role": fact.role,
-            "evidence": evidence,
+            "evidence": [{name: getattr(one, name) for name in _EVIDENCE} for one in fact.evidence],
         },
-        similarity=found.similarity,
-        event_time=fact.at,
-        embedding_model=found.embedding_model,
     )
-    return HybridPassage(
-        kind="fact", source=fact.source, content=content, score=found.score, passage=passage, fact=found
+    return HybridPassage(kind="fact", score=found.score, passage=passage, fact=found)
+
+
+def _of_memory(
+    found: Recollection | RecalledFact,
+    content: str,
+    *,
+    number: int,
+    source: str,
+    at: datetime | None,
+    metadata: Mapping[str, Any],
+) -> RetrievedContext:
+    """What memory found, as a passage of no document."""
+    return RetrievedContext(
+        rank=found.rank,
+        score=found.score,
+        content=content,
+        chunk_id=number,
+        document_id=0,
+        title=metadata["session"],
+        source=source,
+        section=None,
+        page=None,
+        start_offset=0,
+        end_offset=len(content),
+        metadata=metadata,
+        similarity=found.similarity,
+        event_time=at,
+        embedding_model=found.embedding_model,
     )
 
 
 def told_by(item: HybridPassage) -> set[int]:
     """The episodes that a passage says, so that a fact drawn from one of them says nothing more."""
-    if item.fact is not None:
-        return _rests_on(item)
     if item.recollection is None:
-        return set()
+        return _rests_on(item)
     one = item.recollection
     return {turn.episode_id for turn in (*one.before, one.episode, *one.after)}
 
@@ -303,9 +300,42 @@ _MISSES = 4
 _SPARE = 2
 
 
+ContextStrategy = Literal["rag", "documents", "hybrid", "episodic", "semantic", "bm25"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """What a context is made of.
+
+    Attributes:
+        documents: Whether documents are searched.
+        memory: Whether conversations are.
+        facts: Whether the facts drawn from them are; ``"first"``: and fill memory's share before turns do.
+        mode: How all are searched; None: documents as configured, memory by words and meaning.
+        weights: What each side weighs where the caller leaves it open.
+    """
+
+    documents: bool = True
+    memory: bool = True
+    facts: bool | Literal["first"] = True
+    mode: RecallMode | None = None
+    weights: RetrievalWeights = field(default_factory=RetrievalWeights.memory_focused)
+
+
+#: Semantic memory is facts; an episodic context is made of turns as they were said.
+STRATEGIES: dict[ContextStrategy, Strategy] = {
+    "rag": Strategy(weights=RetrievalWeights.rag_focused()),
+    "documents": Strategy(memory=False, weights=RetrievalWeights(1.0, 0.0)),
+    "hybrid": Strategy(),
+    "episodic": Strategy(documents=False, facts=False, weights=RetrievalWeights(0.0, 1.0)),
+    "semantic": Strategy(facts="first", mode="dense"),
+    "bm25": Strategy(mode="lexical"),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HybridContext:
-    """What a language model is shown.
+    """What a language model is shown, and how it came about.
 
     Attributes:
         query: As asked.
@@ -313,6 +343,9 @@ class HybridContext:
         context: The same as text, numbered, within the budget.
         weights: As used.
         adaptation: How feedback has moved the weights; None: it is not asked.
+        strategy: As asked; a `HybridRetriever` is asked for none but ``hybrid``.
+        used: What it is made of: ``episodic`` where ``rag`` was asked and no document was there to be shown, so that
+            memory has the budget alone; otherwise as asked.
     """
 
     query: str
@@ -320,6 +353,8 @@ class HybridContext:
     context: AssembledContext = field(default_factory=AssembledContext)
     weights: RetrievalWeights
     adaptation: WeightAdaptation | None = None
+    strategy: ContextStrategy = "hybrid"
+    used: ContextStrategy = "hybrid"
 
     @property
     def text(self) -> str:
@@ -385,7 +420,11 @@ def hybrid_context(
     found = merged(
         query,
         [
-            *(passage_of_document(passage) for passage in documents if passage.content.strip()),
+            *(
+                HybridPassage(kind="document", passage=passage, score=passage.score)
+                for passage in documents
+                if passage.content.strip()
+            ),
             *passages_of_memory(turns, query),
             *(passage_of_fact(one) for one in facts),
         ],
@@ -409,9 +448,7 @@ def hybrid_context(
         likely=likely,
     )
     by_id = {item.passage.chunk_id: item for item in chosen}
-    shown = tuple(
-        replace(by_id[passage.chunk_id], passage=passage, content=passage.content) for passage in context.passages
-    )
+    shown = tuple(replace(by_id[passage.chunk_id], passage=passage) for passage in context.passages)
     return HybridContext(query=query, passages=shown, context=context, weights=weights)
 
 
@@ -467,10 +504,6 @@ def _reserve(items: Sequence[HybridPassage], budget: int, shares: Mapping[str, f
     reserve: set[int] = set()
     for kind in {item.kind for item in items}:
         found = sorted((item for item in items if item.kind == kind), key=lambda item: item.passage.rank)
-        reserve.update(item.passage.chunk_id for item in found[_own(budget, shares[found[0].side]) :])
+        own = max(1, int(budget * shares[found[0].side]) // TOKENS_A_PASSAGE)
+        reserve.update(item.passage.chunk_id for item in found[own:])
     return frozenset(reserve)
-
-
-def _own(budget: int, share: float) -> int:
-    """How many passages fill a side's share of the budget."""
-    return max(1, int(budget * share) // TOKENS_A_PASSAGE)

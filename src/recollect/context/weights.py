@@ -9,6 +9,7 @@ from typing import TypeAlias
 from recollect.errors import UsageError
 from recollect.model.arguments import checked
 from recollect.model.feedback import FeedbackCounts
+from recollect.model.record import Public, Record, public
 
 _TOLERANCE = 0.01
 
@@ -21,8 +22,8 @@ LEAST = 0.1
 
 @checked
 @dataclass(frozen=True, slots=True)
-class RetrievalWeights:
-    """What documents and memory weigh, which is also their share of the budget.
+class RetrievalWeights(Record):
+    """What documents and memory weigh, which is also their share of the budget; both add up to 1.
 
     Attributes:
         rag: Of documents, 0 to 1.
@@ -36,8 +37,8 @@ class RetrievalWeights:
         RetrievalWeights(rag=0.7, memory=0.3)
     """
 
-    rag: float
-    memory: float
+    rag: Public[float]
+    memory: Public[float]
 
     def __post_init__(self) -> None:
         for name, weight in (("rag", self.rag), ("memory", self.memory)):
@@ -67,7 +68,7 @@ class RetrievalWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeightAdaptation:
+class WeightAdaptation(Record):
     """How feedback has moved weights.
 
     Attributes:
@@ -78,13 +79,14 @@ class WeightAdaptation:
         session: The feedback on contexts of the session.
     """
 
-    base: RetrievalWeights
-    weights: RetrievalWeights
-    shift: float
-    tenant: FeedbackCounts
-    session: FeedbackCounts
+    base: Public[RetrievalWeights]
+    weights: Public[RetrievalWeights]
+    shift: Public[float]
+    tenant: Public[FeedbackCounts]
+    session: Public[FeedbackCounts]
 
     @property
+    @public
     def explanation(self) -> str:
         """In words, for ``explain``."""
         if not (self.tenant.total or self.session.total):

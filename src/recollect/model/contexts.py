@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from recollect.model.record import Public, Record
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextEstimate:
+class ContextEstimate(Record):
     """What would be asked of a language model.
 
     Attributes:
@@ -18,16 +20,16 @@ class ContextEstimate:
         cost: Of these, by the configured prices; None: they are not known.
     """
 
-    model: str
-    documents: int
-    chunks: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
+    model: Public[str]
+    documents: Public[int]
+    chunks: Public[int]
+    input_tokens: Public[int]
+    output_tokens: Public[int]
+    cost: Public[float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextReport:
+class ContextReport(Record):
     """What was written.
 
     Attributes:
@@ -36,6 +38,6 @@ class ContextReport:
         without: Chunks for which the model gave no sentence that could be used.
     """
 
-    documents: int
-    chunks: int
-    without: int
+    documents: Public[int]
+    chunks: Public[int]
+    without: Public[int]

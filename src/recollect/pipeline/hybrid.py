@@ -8,9 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from recollect.context import ContextAssembly, HybridContext, RetrievalWeights, estimate_tokens, hybrid_context
-from recollect.context.hybrid import passages_for
-from recollect.context.strategies import STRATEGIES, ContextStrategy
+from recollect.context import HybridContext, RetrievalWeights, estimate_tokens, hybrid_context
+from recollect.context.hybrid import STRATEGIES, ContextStrategy, Strategy, passages_for
 from recollect.context.weights import Adapt
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievalOptions, RetrievedContext
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model import Principal
-    from recollect.model.facts import RecalledFact
-    from recollect.model.memory import RecallMode, Recollection
+    from recollect.model.memory import RecallMode
     from recollect.retrieval.relevance import SimilarityScale
 
 _Answer = TypeVar("_Answer")
+_Retriever = TypeVar("_Retriever", bound="HybridRetriever")
 
 
 @checked
@@ -61,8 +60,8 @@ class HybridRetriever:
 
     def __init__(
         self,
-        documents: object,
-        memory: object,
+        documents: object = None,
+        memory: object = None,
         *,
         weights: RetrievalWeights | None = None,
         mode: RecallMode | None = None,
@@ -83,7 +82,7 @@ class HybridRetriever:
         given = {"collections": names, **whose}
         self._documents = None if documents is None else _searched(documents, **given)
         self._memory = None if memory is None else _refined(memory, user=user, **whose)
-        self._weights = weights or RetrievalWeights.memory_focused()
+        self._weights = weights
         self._mode = mode
         self._facts = facts
         self._user = user
@@ -116,22 +115,39 @@ class HybridRetriever:
         Raises:
             UsageError: The query is empty, or the budget less than 1.
         """
-        limit = passages_for(token_budget)
-        if session_id is None and self._memory is not None:
-            session_id = self._memory.session
-        adaptation = None if self._adapt is None else self._adapt(self._weights, session_id)
+        return self._found(query, STRATEGIES["hybrid"], session_id, token_budget, as_of)
+
+    def _found(
+        self, query: str, made_of: Strategy, session: str | None, token_budget: int, as_of: datetime | None
+    ) -> HybridContext:
+        limit, mode = passages_for(token_budget), made_of.mode or self._mode
+        memory = self._memory if made_of.memory else None
+        known = memory if self._facts and made_of.facts else None
+        if session is None and memory is not None:
+            session = memory.session
+        weights = (self._weights if made_of.documents and made_of.memory else None) or made_of.weights
+        adaptation = None if self._adapt is None else self._adapt(weights, session)
+        # Of the candidates, only what is shown in the end counts as retrieved.
+        recalled = RecallOptions(top_k=limit, mode=mode or "hybrid", counted=self._on_shown is None)
+        searched = RetrievalOptions(
+            top_k=limit, mode=mode, min_relevance=self._min_relevance, relevance_floor=True, outline=True
+        )
         with ThreadPoolExecutor(2, thread_name_prefix="recollect-memory") as executor:
-            turns = executor.submit(self._recalled, query, limit, session_id, as_of)
-            facts = executor.submit(self._known, query, limit, session_id, as_of)
-            documents, warnings, cached = self._retrieved(query, limit, as_of)
+            turns = executor.submit(lambda: self._asked(memory, session, as_of, lambda at: recall(at, query, recalled)))
+            facts = executor.submit(
+                lambda: self._asked(known, session, as_of, lambda at: recall_facts(at, query, recalled))
+            )
+            documents, warnings, cached = _retrieved(
+                self._documents if made_of.documents else None, query, searched, as_of
+            )
         found = hybrid_context(
             query,
             documents=documents,
             turns=turns.result(),
             facts=facts.result(),
-            weights=self._weights if adaptation is None else adaptation.weights,
+            weights=weights if adaptation is None else adaptation.weights,
             token_budget=token_budget,
-            facts_first=self._facts == "first",
+            facts_first="first" in (self._facts, made_of.facts),
             count_tokens=self._count_tokens,
             language=self._language,
             scales=self._scale,
@@ -141,31 +157,6 @@ class HybridRetriever:
             self._on_shown([recollection.episode.episode_id for recollection in shown])
         return replace(found, adaptation=adaptation, context=replace(found.context, warnings=warnings, cached=cached))
 
-    def _retrieved(
-        self, query: str, limit: int, as_of: datetime | None
-    ) -> tuple[Sequence[RetrievedContext], tuple[str, ...], bool]:
-        """What was found of documents, what is missing of it, and whether the cache answered."""
-        if self._documents is None:
-            return [], (), False
-        options = RetrievalOptions(
-            top_k=limit, mode=self._mode, min_relevance=self._min_relevance, relevance_floor=True, outline=True
-        )
-        if not isinstance(self._documents, Standpoint):
-            from recollect.pipeline.federation import passages_of
-
-            return passages_of(self._documents, query, options, as_of), (), False
-        reply = search(replace(_refined(self._documents, as_of=as_of), session=None), query, options)
-        return reply.results, reply.warnings, reply.cached
-
-    def _recalled(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[Recollection]:
-        # Of the candidates, only what is shown in the end counts as retrieved.
-        options = RecallOptions(top_k=limit, mode=self._mode or "hybrid", counted=self._on_shown is None)
-        return self._asked(lambda at: recall(at, query, options), session, as_of)
-
-    def _known(self, query: str, limit: int, session: str | None, as_of: datetime | None) -> list[RecalledFact]:
-        options = RecallOptions(top_k=limit, mode=self._mode or "hybrid")
-        return self._asked(lambda at: recall_facts(at, query, options), session, as_of) if self._facts else []
-
     def _scale(self, model: str) -> SimilarityScale | None:
         """Where an embedding model's similarities lie; each side may be of a program's own models."""
         sides = (side for side in (self._documents, self._memory) if isinstance(side, Standpoint))
@@ -173,11 +164,15 @@ class HybridRetriever:
         return next((scale for scale in scales if scale is not None), None)
 
     def _asked(
-        self, ask: Callable[[Standpoint], list[_Answer]], session: str | None, as_of: datetime | None
+        self,
+        memory: Standpoint | None,
+        session: str | None,
+        as_of: datetime | None,
+        ask: Callable[[Standpoint], list[_Answer]],
     ) -> list[_Answer]:
-        if self._memory is None:
+        if memory is None:
             return []
-        at = replace(_refined(self._memory, as_of=as_of), session=session)
+        at = replace(_refined(memory, as_of=as_of), session=session)
         try:
             return ask(at)
         except NotFoundError:  # a conversation that begins with this question
@@ -185,45 +180,12 @@ class HybridRetriever:
 
 
 @checked
-class ContextAssembler:
+class ContextAssembler(HybridRetriever):
     """Assembles contexts of documents, of memory, or of both. Safe to share between threads.
 
     The arguments are those of `HybridRetriever`; without ``weights``, `RetrievalWeights.rag_focused` counts for
-    ``rag``, and `RetrievalWeights.memory_focused` otherwise.
+    ``rag``, and `RetrievalWeights.memory_focused` otherwise. ``mode`` counts where the strategy leaves it open.
     """
-
-    def __init__(
-        self,
-        documents: object = None,
-        memory: object = None,
-        *,
-        weights: RetrievalWeights | None = None,
-        collection: str | None = None,
-        user: str | None = None,
-        tenant_id: int | None = None,
-        principal: Principal | None = None,
-        facts: bool = True,
-        count_tokens: Callable[[str], int] = estimate_tokens,
-        language: str = "en",
-        on_shown: Callable[[Sequence[int]], None] | None = None,
-        adapt: Adapt | None = None,
-        min_relevance: float | None = None,
-    ) -> None:
-        self._documents = documents
-        self._memory = memory
-        self._weights = weights
-        self._facts = facts
-        self._given: dict[str, Any] = {
-            "collection": collection,
-            "user": user,
-            "tenant_id": tenant_id,
-            "principal": principal,
-            "count_tokens": count_tokens,
-            "language": language,
-            "on_shown": on_shown,
-            "adapt": adapt,
-            "min_relevance": min_relevance,
-        }
 
     def assemble(
         self,
@@ -233,7 +195,7 @@ class ContextAssembler:
         session_id: str | None = None,
         *,
         as_of: datetime | None = None,
-    ) -> ContextAssembly:
+    ) -> HybridContext:
         """What a language model should read to answer a query.
 
         Args:
@@ -255,39 +217,51 @@ class ContextAssembler:
             raise UsageError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}.")
         if not query.strip():
             raise UsageError("The query is empty: say what to look for.")
-        made_of = STRATEGIES[strategy]
-        retriever = HybridRetriever(
-            self._documents if made_of.documents else None,
-            self._memory if made_of.memory else None,
-            weights=(self._weights if made_of.both else None) or made_of.weights,
-            mode=made_of.mode,
-            facts=made_of.facts if self._facts else False,
-            **self._given,
-        )
-        found = retriever.retrieve_hybrid(query, session_id, token_budget, as_of=as_of)
+        found = self._found(query, STRATEGIES[strategy], session_id, token_budget, as_of)
         from_documents = any(passage.kind == "document" for passage in found.passages)
         used: ContextStrategy = "episodic" if strategy == "rag" and not from_documents else strategy
-        return ContextAssembly(strategy=strategy, used=used, found=found)
+        return replace(found, strategy=strategy, used=used)
 
 
-def settings(
-    at: Standpoint, *, weights: RetrievalWeights | None, count_tokens: Callable[[str], int] | None
-) -> dict[str, Any]:
-    """What contexts of a view are made with; the arguments are those of `ConversationMemory.retriever`."""
+def of_view(
+    kind: type[_Retriever],
+    at: Standpoint,
+    *,
+    weights: RetrievalWeights | None,
+    count_tokens: Callable[[str], int] | None,
+    min_relevance: float | None = None,
+) -> _Retriever:
+    """What makes contexts of a view; the arguments are those of `ConversationMemory.retriever`."""
     config, assembly = at.config, at.assembly
+    return kind(
+        at,
+        at,
+        weights=weights,
+        user=at.user,
+        facts=config.memory.facts,
+        count_tokens=count_tokens or assembly.count_tokens,
+        language=config.language,
+        on_shown=lambda episode_ids: assembly.query_patterns.record(at.everything, episode_ids),
+        adapt=partial(adapted_weights, at) if config.memory.adaptive_weights else None,
+        min_relevance=min_relevance,
+    )
 
-    def note_shown(episode_ids: Sequence[int]) -> None:
-        assembly.query_patterns.record(at.everything, episode_ids)
 
-    return {
-        "weights": weights,
-        "user": at.user,
-        "facts": config.memory.facts,
-        "count_tokens": count_tokens or assembly.count_tokens,
-        "language": config.language,
-        "on_shown": note_shown,
-        "adapt": partial(adapted_weights, at) if config.memory.adaptive_weights else None,
-    }
+def _retrieved(
+    documents: Any,  # noqa: ANN401 - a standpoint, or a retriever that is none of this store's
+    query: str,
+    options: RetrievalOptions,
+    as_of: datetime | None,
+) -> tuple[Sequence[RetrievedContext], tuple[str, ...], bool]:
+    """What was found of documents, what is missing of it, and whether the cache answered."""
+    if documents is None:
+        return [], (), False
+    if not isinstance(documents, Standpoint):
+        from recollect.pipeline.federation import passages_of
+
+        return passages_of(documents, query, options, as_of), (), False
+    reply = search(replace(_refined(documents, as_of=as_of), session=None), query, options)
+    return reply.results, reply.warnings, reply.cached
 
 
 def _searched(documents: Any, **given: Any) -> Any:  # noqa: ANN401

@@ -12,8 +12,8 @@ from recollect.pipeline.standpoint import Group
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.context import ContextAssembly, RetrievalWeights
-    from recollect.context.strategies import ContextStrategy
+    from recollect.context import HybridContext, RetrievalWeights
+    from recollect.context.hybrid import ContextStrategy
     from recollect.memory import QueryPatternTracker
     from recollect.model.memory import ConversationEntry, Episode, Remembered, SessionRecord, Turn
     from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever
@@ -153,10 +153,9 @@ class ConversationMemory(Group):
             weights: What each weighs; None: memory 60 %, documents 40 %.
             count_tokens: Counts tokens as the model does that will read the context; None: as `View.context` does.
         """
-        from recollect.pipeline.hybrid import HybridRetriever, settings
+        from recollect.pipeline.hybrid import HybridRetriever, of_view
 
-        at = self._at
-        return HybridRetriever(at, at, **settings(at, weights=weights, count_tokens=count_tokens))
+        return of_view(HybridRetriever, self._at, weights=weights, count_tokens=count_tokens)
 
     def assembler(
         self,
@@ -169,11 +168,11 @@ class ConversationMemory(Group):
 
         ``min_relevance`` is that of documents' passages; None: as configured.
         """
-        from recollect.pipeline.hybrid import ContextAssembler, settings
+        from recollect.pipeline.hybrid import ContextAssembler, of_view
 
-        at = self._at
-        made_with = settings(at, weights=weights, count_tokens=count_tokens)
-        return ContextAssembler(at, at, min_relevance=min_relevance, **made_with)
+        return of_view(
+            ContextAssembler, self._at, weights=weights, count_tokens=count_tokens, min_relevance=min_relevance
+        )
 
     def assemble(
         self,
@@ -183,7 +182,7 @@ class ConversationMemory(Group):
         *,
         weights: RetrievalWeights | None = None,
         min_relevance: float | None = None,
-    ) -> ContextAssembly:
+    ) -> HybridContext:
         """Assemble what a language model should read: documents, the view's conversation, and facts.
 
         Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
+from recollect.context.weights import RetrievalWeights
 from recollect.model.feedback import FeedbackCounts
 from recollect.model.record import json_of
 from recollect.replies._shape import Shape, Timestamp, iso
@@ -17,7 +18,7 @@ from recollect.replies.passages import (
 )
 
 if TYPE_CHECKING:
-    from recollect.context import AssembledContext, ContextAssembly, ContextBlock, HybridPassage, RetrievalWeights
+    from recollect.context import AssembledContext, ContextBlock, HybridContext, HybridPassage
 
 _Strategy = Literal["rag", "documents", "hybrid", "episodic", "semantic", "bm25"]
 
@@ -62,21 +63,12 @@ class AssembledContextJson(Shape):
     """Names servers and parts that failed or did not reply, and says why nothing was found."""
 
 
-class WeightsJson(Shape):
-    """What documents and conversations weigh; both add up to 1."""
-
-    rag: float
-    """Of documents."""
-    memory: float
-    """Of conversations and facts."""
-
-
 class ContextExplainJson(Shape):
     """What each side of a context weighed, and why."""
 
-    weights: WeightsJson
+    weights: RetrievalWeights
     """As used."""
-    base: WeightsJson | None
+    base: RetrievalWeights | None
     """As configured; null where feedback is not asked."""
     shift: float | None
     """What feedback added to memory's weight."""
@@ -174,7 +166,7 @@ def assembled_context_json(
 
 
 def context_assembly_json(
-    query: str, found: ContextAssembly, *, explain: bool = False, warnings: Sequence[str] = ()
+    query: str, found: HybridContext, *, explain: bool = False, warnings: Sequence[str] = ()
 ) -> ContextAssemblyJson:
     """A context of documents, conversations and facts.
 
@@ -191,32 +183,27 @@ def context_assembly_json(
         "token_count": found.token_count,
         "text": found.text,
         "passages": [_passage(number, one) for number, one in enumerate(found.passages, start=1)],
-        "cached": found.found.context.cached,
+        "cached": found.context.cached,
     }
     if explain:
         shown["explain"] = context_explain_json(found)
-    told = [*found.found.context.warnings, *warnings]
+    told = [*found.context.warnings, *warnings]
     if told:
         shown["warnings"] = told
     return shown
 
 
-def context_explain_json(found: ContextAssembly) -> ContextExplainJson:
+def context_explain_json(found: HybridContext) -> ContextExplainJson:
     """What each side of a context weighed, and why."""
-    adaptation = found.found.adaptation
+    told = {} if found.adaptation is None else json_of(found.adaptation)
     return {
-        "weights": weights_json(found.found.weights),
-        "base": None if adaptation is None else weights_json(adaptation.base),
-        "shift": None if adaptation is None else adaptation.shift,
-        "tenant": None if adaptation is None else json_of(adaptation.tenant),
-        "session": None if adaptation is None else json_of(adaptation.session),
-        "feedback": "not asked: [rag.memory] adaptive_weights is off" if adaptation is None else adaptation.explanation,
+        "weights": json_of(found.weights),
+        "base": told.get("base"),
+        "shift": told.get("shift"),
+        "tenant": told.get("tenant"),
+        "session": told.get("session"),
+        "feedback": told.get("explanation", "not asked: [rag.memory] adaptive_weights is off"),
     }
-
-
-def weights_json(weights: RetrievalWeights) -> WeightsJson:
-    """What documents and conversations weigh."""
-    return {"rag": weights.rag, "memory": weights.memory}
 
 
 def _block(block: ContextBlock) -> ContextBlockJson:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.context.weights import RetrievalWeights
 from recollect.model.feedback import FeedbackCounts
 from recollect.model.record import json_of
 from recollect.replies._shape import Shape
-from recollect.replies.contexts import WeightsJson, weights_json
 
 if TYPE_CHECKING:
     from recollect.context import WeightAdaptation
@@ -18,9 +18,9 @@ class WeightAdaptationJson(Shape):
 
     on: bool
     """Whether contexts use it."""
-    weights: WeightsJson
+    weights: RetrievalWeights
     """As used."""
-    base: WeightsJson
+    base: RetrievalWeights
     """As configured."""
     shift: float
     """What was added to memory's weight, and taken from documents'."""
@@ -53,15 +53,8 @@ def weight_adaptation_json(adaptation: WeightAdaptation, *, on: bool) -> WeightA
         adaptation: By the feedback that there is.
         on: Whether contexts use it.
     """
-    return {
-        "on": on,
-        "weights": weights_json(adaptation.weights),
-        "base": weights_json(adaptation.base),
-        "shift": adaptation.shift,
-        "tenant": json_of(adaptation.tenant),
-        "session": json_of(adaptation.session),
-        "explanation": adaptation.explanation,
-    }
+    told: WeightAdaptationJson = {"on": on, **json_of(adaptation)}
+    return told
 
 
 def forgotten_feedback_json(count: int) -> ForgottenFeedbackJson:

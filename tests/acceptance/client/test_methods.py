@@ -397,5 +397,5 @@ def test_contexts_say_why_they_are_empty(served, client):
     at = client.view(collections="bare")
     told = ("The collection 'bare' is empty.",)
     assert at.context("leave").warnings == told
-    assert at.memory.assemble("leave", "documents").found.context.warnings == told
+    assert at.memory.assemble("leave", "documents").context.warnings == told
     served.rag.collections.delete("bare")

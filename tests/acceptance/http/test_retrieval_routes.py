@@ -225,4 +225,4 @@ def test_a_context_says_whether_its_search_was_cached_until_something_is_written
     assert [cached(), cached()] == [False, True]
     assert filled.context("days of annual leave again").cached is False
     assert filled.context("days of annual leave again").cached is True
-    assert filled.memory.assembler().assemble("days of annual leave again").found.context.cached is False
+    assert filled.memory.assembler().assemble("days of annual leave again").context.cached is False

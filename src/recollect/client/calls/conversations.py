@@ -25,8 +25,8 @@ from recollect.model.record import adapter_of
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from recollect.context import ContextAssembly, HybridPassage, RetrievalWeights
-    from recollect.context.strategies import ContextStrategy
+    from recollect.context import HybridContext, HybridPassage, RetrievalWeights
+    from recollect.context.hybrid import ContextStrategy
     from recollect.context.weights import WeightAdaptation
     from recollect.model.keywords import RecallKeywords
 
@@ -73,7 +73,7 @@ class MemoryCalls(Calls):
         *,
         weights: RetrievalWeights | None = None,
         min_relevance: float | None = None,
-    ) -> Call[ContextAssembly]:
+    ) -> Call[HybridContext]:
         """What a language model should read of documents, conversations and facts; see `recollect.View.memory`.
 
         What is asked is of the view: its collection, its moment, its user's conversations and its session's.
@@ -343,25 +343,17 @@ def _fact(told: Json) -> Fact:
 
 
 def _adaptation(told: Json) -> WeightAdaptation:
-    from recollect.context.weights import RetrievalWeights, WeightAdaptation
-    from recollect.model.feedback import FeedbackCounts
+    from recollect.context.weights import WeightAdaptation
 
-    counts = adapter_of(FeedbackCounts).validate_python
-
-    return WeightAdaptation(
-        base=read(RetrievalWeights, told["base"]),
-        weights=read(RetrievalWeights, told["weights"]),
-        shift=told["shift"],
-        tenant=counts(told["tenant"]),
-        session=counts(told["session"]),
-    )
+    adaptation: WeightAdaptation = adapter_of(WeightAdaptation).validate_python(told)
+    return adaptation
 
 
-def _assembly(told: Json) -> ContextAssembly:
-    from recollect.context import AssembledContext, ContextAssembly, HybridContext, RetrievalWeights
+def _assembly(told: Json) -> HybridContext:
+    from recollect.context import AssembledContext, HybridContext, RetrievalWeights
 
     explain = told["explain"]
-    found = HybridContext(
+    return HybridContext(
         query=told["query"],
         passages=tuple(_hybrid_passage(one) for one in told["passages"]),
         context=AssembledContext(
@@ -372,8 +364,9 @@ def _assembly(told: Json) -> ContextAssembly:
         ),
         weights=read(RetrievalWeights, explain["weights"]),
         adaptation=None if explain["base"] is None else _adaptation(explain),
+        strategy=told["strategy"],
+        used=told["used"],
     )
-    return ContextAssembly(strategy=told["strategy"], used=told["used"], found=found)
 
 
 def _hybrid_passage(told: Json) -> HybridPassage:
@@ -384,10 +377,4 @@ def _hybrid_passage(told: Json) -> HybridPassage:
     else:  # it has no place in a document
         nowhere = dict.fromkeys(("document_id", "start_offset", "end_offset"), 0)
         passage = read(RetrievedContext, {**told, **nowhere}, outline=None)
-    return HybridPassage(
-        kind=told["kind"],
-        source=told["source"],
-        content=told["content"],
-        score=told["score"],
-        passage=passage,
-    )
+    return HybridPassage(kind=told["kind"], passage=passage, score=told["score"])

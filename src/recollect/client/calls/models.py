@@ -79,7 +79,7 @@ class ModelCalls(Calls):
         """What `contextualise` would ask of the server's language model, about."""
         self._at.require_present()
         path = _of((yield from self._collection()), "contexts")
-        return (yield from once(Call(method="GET", path=path, read=_estimate)))
+        return (yield from once(Call(method="GET", path=path, read=reading(ContextEstimate))))
 
 
 def _asked(calls: Calls, what: str, body: Mapping[str, Any] | None) -> Steps[Job]:
@@ -98,10 +98,6 @@ def _report(told: Json) -> SpaceReport:
 
 def _dropped(told: Json) -> list[Space]:
     return [_space(one) for one in told["dropped"]]
-
-
-def _estimate(told: Json) -> ContextEstimate:
-    return read(ContextEstimate, told)
 
 
 def _space(told: Json) -> Space:

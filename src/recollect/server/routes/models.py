@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from recollect.errors import ConfigurationError, UsageError
+from recollect.model.contexts import ContextEstimate
 from recollect.model.job import Job
 from recollect.operations.values import Name
 from recollect.pipeline import View
-from recollect.replies.situating import ContextEstimateJson, context_estimate_json
 from recollect.replies.spaces import DroppedSpacesJson, SpacesJson, dropped_spaces_json, spaces_json
 from recollect.server.dependencies import Administrator, Operator
 from recollect.server.problems import documented
@@ -58,9 +58,9 @@ def drop(name: Name, caller: Administrator) -> DroppedSpacesJson:
 
 
 @router.get("/contexts", summary="Estimate what situating the chunks would take")
-def estimate(name: Name, caller: Administrator) -> ContextEstimateJson:
+def estimate(name: Name, caller: Administrator) -> ContextEstimate:
     """As `recollect contextualise --estimate --json`: nothing is asked of a language model."""
-    return context_estimate_json(_of(caller, name).maintenance.estimate_contexts())
+    return _of(caller, name).maintenance.estimate_contexts()
 
 
 @router.post("/contexts", status_code=202, summary="Situate the chunks in their documents")
