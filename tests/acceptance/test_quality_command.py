@@ -5,6 +5,7 @@ import pytest
 from chat_server import ChatServer
 from recollect import RAGConfig
 from recollect.cli import quality_test
+from recollect.pipeline.models import with_model
 
 CASES = """
 cases:
@@ -83,7 +84,7 @@ def test_a_judge_that_cannot_be_reached_leaves_what_it_measures_open(recollect, 
     ("arguments", "complaint"),
     [
         (["--model", "extractive", "--all-models"], "not both"),
-        (["--model", "nobody/none"], "Unknown provider 'nobody'"),
+        (["--model", "nobody/none"], "'nobody/none' is no language model"),
         (["--judge", "extractive"], "A judge is a language model"),
     ],
 )
@@ -130,9 +131,9 @@ def test_all_models_are_those_whose_key_is_set_beside_the_configured_one(monkeyp
     config = RAGConfig.model_validate({"answer": {"provider": "ollama", "model": "qwen3", "base_url": "http://h:1"}})
     names = quality_test._all_models(config)
     assert names == ["extractive", "ollama/qwen3", "google/gemini-3.8-flash", "anthropic/claude-sonnet-5-5"]
-    others = [quality_test.with_model(config, name).answer for name in names]
+    others = [with_model(config, name).answer for name in names]
     assert [(one.provider, one.base_url) for one in others] == [
-        ("extractive", "http://h:1"),
+        ("extractive", None),
         ("ollama", "http://h:1"),
         ("google", None),
         ("anthropic", None),

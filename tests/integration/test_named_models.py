@@ -32,6 +32,9 @@ class Told(Observer):
 def test_a_key_goes_nowhere_but_where_it_is_configured_for():
     same = named_answer_settings(SETTINGS, "openai/gpt-b")
     assert (same.model, same.base_url, same.api_key) == ("gpt-b", SETTINGS.base_url, SETTINGS.api_key)
+    priced = SETTINGS.model_copy(update={"input_price": 2.0})
+    assert named_answer_settings(priced, "openai/gpt-a").input_price == 2.0
+    assert named_answer_settings(priced, "openai/gpt-b").input_price is None
     other = named_answer_settings(SETTINGS, "ollama/qwen3")
     assert (other.provider, other.model, other.base_url, other.api_key) == ("ollama", "qwen3", None, None)
     with pytest.raises(UsageError, match="provider/model"):

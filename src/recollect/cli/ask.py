@@ -92,23 +92,16 @@ def _ask(
 
 
 def with_model(config: RAGConfig, model: str | None) -> RAGConfig:
-    """The settings with another language model; its key and address where the provider is the configured one.
+    """The settings with another language model, where one is named by ``--model``.
 
     Raises:
         UsageError: It is neither the configured one's name nor ``provider/name``, or there is no such provider.
     """
     if model is None or model == config.answer.model:
         return config
-    from recollect.config import ANSWER_PROVIDERS
+    from recollect.pipeline import models
 
-    provider, _, name = argument_text(model).partition("/")
-    if provider not in ANSWER_PROVIDERS or (provider != "extractive") != bool(name):
-        known = ", ".join(f"{one}/NAME" for one in ANSWER_PROVIDERS if one != "extractive")
-        raise UsageError(f"--model {model!r} is none of {known}, or extractive.")
-    own = {"provider": provider, "model": name or None}
-    if provider != config.answer.provider:
-        own |= {"api_key": None, "base_url": None, "region": None, "api": None}
-    return config.model_copy(update={"answer": config.answer.model_copy(update=own)})
+    return models.with_model(config, argument_text(model))
 
 
 def _streamed(

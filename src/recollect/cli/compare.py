@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from recollect.evaluation.compare import Comparison, SystemRun
     from recollect.evaluation.datasets import DataSet
     from recollect.evaluation.outcomes import Outcome
+    from recollect.evaluation.rag_test import Progress
+    from recollect.model import RetrievalOptions
     from recollect.pipeline import View
+
+    #: Searches every question in a view.
+    _Measure = Callable[[View, RetrievalOptions, Progress], list[Outcome]]
 
 DEFAULT_FILE = Path("recollect-report.html")
 
@@ -182,14 +187,17 @@ def _run_systems(
         groups.setdefault(_shared(config), {})[name] = config
     outcomes: dict[str, list[Outcome]] = {}
     for members in groups.values():
-        with ctx.pipeline(next(iter(members.values()))) as first, _filled(ctx, first, task, data) as (place, depth):
+        with ctx.pipeline(next(iter(members.values()))) as first, _filled(ctx, first, task, data) as (place, measure):
             for name, config in members.items():
                 # The model is loaded once: systems of a group differ in how they search only.
                 with (
                     RAGPipeline(measured(config), embedder=first.embedder) as rag,
                     WorkBar(ctx.err, f"Searching ({name})", unit="queries") as bar,
                 ):
-                    outcomes[name] = _outcomes(rag.view(collections=place), depth, task, data, bar.update)
+                    view, options = rag.view(collections=place), rag.default_options()
+                    # What the first search loads is no part of any query's time.
+                    view.search("warm up", options)
+                    outcomes[name] = measure(view, options, bar.update)
     return [SystemRun(name=name, outcomes=tuple(outcomes[name])) for name, _ in systems]
 
 
@@ -202,36 +210,29 @@ def _shared(config: RAGConfig) -> str:
 @contextmanager
 def _filled(
     ctx: CommandContext, view: View, task: TaskOptions, data: DataSet | Suite
-) -> Iterator[tuple[str, int | None]]:
-    """The collection that is searched, and how deep."""
-    from recollect.evaluation.datasets import DataSet
-
-    if isinstance(data, DataSet):
-        with fresh_collection(view, language=task.language) as fresh:
-            _, depth = fill(ctx, fresh, data)
-            yield fresh.standpoint.collection, depth
-    else:
-        with under_test(ctx, view, task.ingest, None) as cases:
-            yield cases.standpoint.collection, None
-
-
-def _outcomes(
-    view: View, depth: int | None, task: TaskOptions, data: DataSet | Suite, progress: Callable[[int, int], None]
-) -> list[Outcome]:
+) -> Iterator[tuple[str, _Measure]]:
+    """The collection that is searched, and what searches it."""
     from recollect.evaluation.datasets import DataSet
     from recollect.evaluation.outcomes import BUDGETS, check_cases
     from recollect.pipeline.saved_cases import found_by
 
-    options = view.default_options()
-    # What the first search loads is no part of any query's time.
-    view.search("warm up", options)
     if not isinstance(data, DataSet):
-        return check_cases(data, partial(found_by, view, options), progress=progress)
-    limits = Limits(least=depth)
-    if data.kind == "spans":
-        budget = max(task.budget, *BUDGETS)
-        limits = Limits(least=task.passages, budget=budget, shown=task.budget, passages=task.passages)
-    return outcomes_of(view, data, options, limits, progress)
+        with under_test(ctx, view, task.ingest, None) as cases:
+            yield (
+                cases.standpoint.collection,
+                lambda at, options, progress: check_cases(data, partial(found_by, at, options), progress=progress),
+            )
+        return
+    with fresh_collection(view, language=task.language) as fresh:
+        _, depth = fill(ctx, fresh, data)
+        limits = Limits(least=depth)
+        if data.kind == "spans":
+            budget = max(task.budget, *BUDGETS)
+            limits = Limits(least=task.passages, budget=budget, shown=task.budget, passages=task.passages)
+        yield (
+            fresh.standpoint.collection,
+            lambda at, options, progress: outcomes_of(at, data, options, limits, progress),
+        )
 
 
 def _show(ctx: CommandContext, comparison: Comparison) -> None:

@@ -30,7 +30,7 @@ from recollect.cli._searching import SearchOptions
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
-    from recollect.evaluation.datasets import Conversation, Conversations, MemoryQuestion, Question, SetKind
+    from recollect.evaluation.datasets import Conversation, Conversations, DataSet, MemoryQuestion, Question, SetKind
     from recollect.evaluation.outcomes import Outcome
     from recollect.model import RetrievedContext
     from recollect.model.memory import RecallMode
@@ -72,7 +72,6 @@ class _Run:
 
     def beir(self, folder: Path) -> dict[str, Any]:
         """Rank documents."""
-        from recollect.cli._progress import WorkBar
         from recollect.evaluation.datasets import load_beir
         from recollect.evaluation.outcomes import means, times
 
@@ -80,9 +79,7 @@ class _Run:
         started = time.perf_counter()
         with self._fresh() as view:
             documents, least = fill(self.ctx, view, data)
-            with WorkBar(self.ctx.err, "Searching", unit="queries") as bar:
-                limits = Limits(depth=self.options.top_k, least=least)
-                outcomes = outcomes_of(view, data, self.options, limits, bar.update)
+            outcomes = self._searched(view, data, Limits(least=least), unit="queries")
         return {
             "metrics": means([one.metrics for one in outcomes]),
             "queries": len(outcomes),
@@ -93,21 +90,21 @@ class _Run:
 
     def spans(self, folder: Path, *limits: Limits) -> list[dict[str, Any]]:
         """Find characters, once for each limit on what is shown."""
-        from recollect.cli._progress import WorkBar
         from recollect.evaluation.datasets import load_spans
         from recollect.evaluation.outcomes import means
 
         data = load_spans(folder)
-        reports = []
         with self._fresh() as view:
             fill(self.ctx, view, data)
-            for limit in limits:
-                limit = replace(limit, depth=self.options.top_k)
-                with WorkBar(self.ctx.err, "Searching", unit="questions") as bar:
-                    outcomes = outcomes_of(view, data, self.options, limit, bar.update)
-                metrics = means([one.metrics for one in outcomes], sum)
-                reports.append({"metrics": metrics, "budget_chars": limit.budget, "questions": len(outcomes)})
-        return reports
+            found = [self._searched(view, data, limit, unit="questions") for limit in limits]
+        return [
+            {
+                "metrics": means([one.metrics for one in outcomes], sum),
+                "budget_chars": limit.budget,
+                "questions": len(outcomes),
+            }
+            for limit, outcomes in zip(limits, found, strict=True)
+        ]
 
     def pages(self, folder: Path) -> dict[str, Any]:
         """Find pages, in each question's document and in all of them."""
@@ -181,6 +178,12 @@ class _Run:
             "seconds": round(time.perf_counter() - started, 3),
             "query_ms": times([one.milliseconds for one in outcomes]),
         }
+
+    def _searched(self, view: View, data: DataSet, limits: Limits, *, unit: str) -> list[Outcome]:
+        from recollect.cli._progress import WorkBar
+
+        with WorkBar(self.ctx.err, "Searching", unit=unit) as bar:
+            return outcomes_of(view, data, self.options, replace(limits, depth=self.options.top_k), bar.update)
 
     @contextmanager
     def _fresh(self) -> Iterator[View]:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from recollect.model import Answer, RetrievalOptions
     from recollect.pipeline import View
 
-_EXTRACTIVE = "extractive"
 # As short as a terminal of 80 columns asks for; JSON and the page have the whole names.
 _TITLES = {
     "refusal_accuracy": "refusal",
@@ -73,13 +72,14 @@ def _quality_test(
     """
     from recollect.evaluation.case_files import load_suite
     from recollect.evaluation.html_report import render_quality
+    from recollect.pipeline.models import model_name, with_model
 
     suite = load_suite(file)
     if model and all_models:
         raise UsageError("Give --model or --all-models, but not both.")
     if html is not None:
         require_writable(html, overwrite=True)
-    asked = _all_models(ctx.config) if all_models else model or [_name(ctx.config)]
+    asked = _all_models(ctx.config) if all_models else model or [model_name(ctx.config.answer)]
     configurations = [with_model(ctx.config, name) for name in dict.fromkeys(asked)]
     judging = None if judge is None else with_model(ctx.config, judge)
     models = [
@@ -99,43 +99,8 @@ def _quality_test(
     return 0 if passed else 1
 
 
-def with_model(config: RAGConfig, name: str) -> RAGConfig:
-    """Settings that answer with another model: ``provider/name``, a provider alone, or ``extractive``.
-
-    Raises:
-        ConfigurationError: There is no such provider of language models.
-    """
-    from recollect.providers.catalogue import provider_named
-
-    now = config.answer
-    if name == _name(config):
-        return config
-    if name == _EXTRACTIVE:
-        return config.model_copy(update={"answer": now.model_copy(update={"provider": _EXTRACTIVE})})
-    provider, _, chosen = name.partition("/")
-    row = provider_named(provider, "chat")
-    update: dict[str, object] = {
-        "provider": row.name,
-        "model": row.model("chat", chosen or None),
-        "input_price": None,
-        "output_price": None,
-    }
-    if provider != now.provider:
-        # An address, a key and a temperature are the configured provider's.
-        update |= {"base_url": None, "api_key": None, "api": None, "temperature": None}
-    return config.model_copy(update={"answer": now.model_copy(update=update)})
-
-
-def _name(config: RAGConfig) -> str:
-    answer = config.answer
-    if answer.provider == _EXTRACTIVE:
-        return _EXTRACTIVE
-    from recollect.providers.catalogue import PROVIDERS
-
-    return f"{answer.provider}/{PROVIDERS[answer.provider].model('chat', answer.model)}"
-
-
 def _all_models(config: RAGConfig) -> list[str]:
+    from recollect.pipeline.models import EXTRACTIVE, model_name
     from recollect.providers.catalogue import PROVIDERS
     from recollect.providers.registry import environment_key, installed
 
@@ -144,7 +109,7 @@ def _all_models(config: RAGConfig) -> list[str]:
         for row in PROVIDERS.values()
         if "chat" in row.default_models and installed(row) and environment_key(row) is not None
     ]
-    return list(dict.fromkeys([_EXTRACTIVE, _name(config), *usable]))
+    return list(dict.fromkeys([EXTRACTIVE, model_name(config.answer), *usable]))
 
 
 def _measured_model(
@@ -159,6 +124,7 @@ def _measured_model(
 ) -> ModelQuality:
     from recollect.cli._progress import WorkBar
     from recollect.evaluation.quality import run_quality
+    from recollect.pipeline.models import model_name
     from recollect.pipeline.saved_cases import asked_view
     from recollect.retrieval.validation import validate
 
@@ -168,7 +134,7 @@ def _measured_model(
     asked = [suite.search(case) for case in suite.cases]
     for one in asked:
         validate(one.query, one.options(options))
-    name = _name(config)
+    name = model_name(config.answer)
     with (
         ctx.view(measured(config)) as whole,
         under_test(ctx, whole, ingest, collection) as view,

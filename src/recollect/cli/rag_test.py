@@ -18,8 +18,7 @@ from recollect.errors import UsageError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from recollect.evaluation.persona_audit import AsEachResult
-    from recollect.evaluation.persona_files import PersonaFile
+    from recollect.evaluation.persona_audit import AsEachResult, PersonaFile
     from recollect.evaluation.rag_test import CaseResult, SuiteResult
 
 DEFAULT_FILE = Path("rag-tests.yaml")
@@ -104,7 +103,7 @@ def _personas(file: Path, *, runs: int, ingested: bool) -> PersonaFile:
     """Read the personas that cases run as."""
     if runs != 1:
         raise UsageError("--as-each runs every case once as each persona: leave --runs out.")
-    from recollect.evaluation.persona_files import load_personas
+    from recollect.evaluation.persona_audit import load_personas
 
     personas = load_personas(file)
     if personas.grants and not ingested:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 
 import numpy as np
@@ -29,8 +29,8 @@ class PairedDifference:
 
     Attributes:
         difference: Mean of the second system less mean of the first.
-        low: Lower end of the bootstrap interval of the difference.
-        high: Its upper end.
+        interval: The ends of the bootstrap interval of the difference.
+        confidence: Share of bootstrap means that the interval holds.
         p_value: Probability of a difference at least this large, in either direction, if only chance told the systems
             apart.
         better: Queries on which the second system scores higher.
@@ -38,8 +38,8 @@ class PairedDifference:
     """
 
     difference: float
-    low: float
-    high: float
+    interval: tuple[float, float]
+    confidence: float
     p_value: float
     better: int
     worse: int
@@ -85,8 +85,8 @@ def paired_difference(
     low, high = np.percentile(_bootstrap_means(differences, samples, random), tails).tolist()
     return PairedDifference(
         difference=float(differences.mean()),
-        low=low,
-        high=high,
+        interval=(low, high),
+        confidence=confidence,
         p_value=_randomisation_p(differences, samples, random),
         better=int((differences > 0).sum()),
         worse=int((differences < 0).sum()),
@@ -196,7 +196,7 @@ class Verdict:
 
     def figures(self) -> tuple[str, str, str]:
         """The difference, its interval and the corrected p, for people."""
-        interval = f"{self.result.low:+.4f} … {self.result.high:+.4f}"
+        interval = " … ".join(f"{end:+.4f}" for end in self.result.interval)
         p = "< 0.001" if self.corrected_p < 0.001 else f"{self.corrected_p:.3f}"
         return f"{self.result.difference:+.4f}", interval, p
 
@@ -229,13 +229,8 @@ class Comparison:
                     "metric": verdict.metric,
                     "first": verdict.first,
                     "second": verdict.second,
-                    "difference": verdict.result.difference,
-                    "interval": [verdict.result.low, verdict.result.high],
-                    "confidence": self.confidence,
-                    "p_value": verdict.result.p_value,
+                    **asdict(verdict.result),
                     "corrected_p_value": verdict.corrected_p,
-                    "better": verdict.result.better,
-                    "worse": verdict.result.worse,
                     "significant": verdict.real,
                 }
                 for verdict in self.verdicts

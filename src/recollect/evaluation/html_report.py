@@ -297,32 +297,20 @@ def shares(values: Sequence[float], *, points: int = 100) -> tuple[tuple[float, 
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round numbers to write on an axis: two to eight of them, all from ``low`` to ``high``.
+    """Round numbers to write on an axis, at most nine of them; the axis's ends where there are fewer than two.
 
     Args:
         low: The axis's smaller end, above 0.
         high: Its larger end.
     """
-    # Closer than this, the numbers between them are all the same when written.
-    if not low < high or math.isclose(low, high, rel_tol=1e-9):
-        return [low]
-    candidates = _logarithmic_ticks(low, high)
-    if len(candidates) < 2:
-        step = 10.0 ** math.floor(math.log10(high - low))
-        step *= next(factor for factor in (0.2, 0.5, 1.0, 2.0) if (high - low) / (step * factor) <= 6)
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        candidates = [number * step for number in range(first, last + 1)]
-    return candidates
-
-
-def _logarithmic_ticks(low: float, high: float) -> list[float]:
-    for digits in ((1, 2, 5), (1, 3), (1,)):
-        powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
-        found = [digit * 10.0**power for power in powers for digit in digits]
-        inside = [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    steps = -(-len(powers) // 8)
+    for digits in ((1, 2, 5), (1,)):
+        found = [digit * 10.0**power for power in powers[::steps] for digit in digits]
+        inside = [value for value in found if low <= value <= high]
         if len(inside) <= 8:
-            return inside
-    return inside[:: math.ceil(len(inside) / 8)]
+            break
+    return inside if len(inside) > 1 else sorted({low, high})
 
 
 class _Scale:

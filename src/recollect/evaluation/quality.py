@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,18 +39,6 @@ METRICS = (
     "citation_recall",
     "answer_relevancy",
 )
-
-
-class Judge(Protocol):
-    """A second opinion on an answer."""
-
-    def faithfulness(self, answer: Answer, statements: Sequence[str]) -> float | None:
-        """The share of statements that the answer's sources support; None: the judge gave no usable verdict."""
-        ...
-
-    def answer_relevancy(self, answer: Answer) -> float | None:
-        """How near the questions that the answer answers are to the one asked; None as above."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +108,7 @@ def run_quality(
     *,
     model: str,
     ask: Ask,
-    judge: Judge | None = None,
+    judge: ModelJudge | None = None,
     input_price: float | None = None,
     output_price: float | None = None,
     progress: Progress | None = None,
@@ -146,7 +134,7 @@ def run_quality(
     return ModelQuality(model=model, results=results, input_price=input_price, output_price=output_price)
 
 
-def metrics_of(case: Case, answer: Answer, judge: Judge | None = None) -> dict[str, float | None]:
+def metrics_of(case: Case, answer: Answer, judge: ModelJudge | None = None) -> dict[str, float | None]:
     """All metrics of an answer; of a refusal, and of a case that wants one, only whether that was right."""
     found: dict[str, float | None] = dict.fromkeys(METRICS)
     found["refusal_accuracy"] = float(answer.refused == (case.answerable is False))
@@ -221,7 +209,7 @@ def _cited(answer: Answer, sentences: Sequence[tuple[str, bool]]) -> list[tuple[
     return found[::-1]
 
 
-def _run_case(suite: Suite, case: Case, ask: Ask, judge: Judge | None) -> CaseResult:
+def _run_case(suite: Suite, case: Case, ask: Ask, judge: ModelJudge | None) -> CaseResult:
     started = time.perf_counter()
     answer, failed = None, ""
     try:
@@ -294,7 +282,7 @@ class ModelJudge:
         self._timeout_seconds = timeout_seconds
 
     def faithfulness(self, answer: Answer, statements: Sequence[str]) -> float | None:
-        """See `Judge`."""
+        """The share of statements that the answer's sources support; None: the judge gave no usable verdict."""
         context = "\n---\n".join(self._sources(answer))
         numbered = "\n".join(f"{number}. {text}" for number, text in enumerate(statements, start=1))
         verdicts = self._asked(_VERDICTS, f"CONTEXT\n{context}\n\nSTATEMENTS\n{numbered}")
@@ -305,7 +293,7 @@ class ModelJudge:
         return sum(map(int, verdicts)) / len(verdicts)
 
     def answer_relevancy(self, answer: Answer) -> float | None:
-        """See `Judge`."""
+        """How near the questions that the answer answers are to the one asked; None as above."""
         reply = self._asked(_BACKWARDS, answer.text)
         questions = reply.get("questions") if isinstance(reply, dict) else None
         if not isinstance(reply, dict) or not isinstance(questions, list):

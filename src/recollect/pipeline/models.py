@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from recollect.providers.requesting import Recorder
     from recollect.retrieval.rerank.base import PairScorer
 
+#: Stands for no language model: answers are quotes.
+EXTRACTIVE = "extractive"
+
 
 def embedding_model(
     config: RAGConfig, *, recorder: Recorder | None = None, progress: Progress | None = None
@@ -88,8 +91,21 @@ def language_model(config: RAGConfig, *, recorder: Recorder | None = None) -> Ch
     return make_language_model(config.answer, recorder=recorder)
 
 
+def model_name(settings: AnswerConfig) -> str:
+    """The language model of settings like those of ``[rag.answer]``, as `named_answer_settings` takes it."""
+    if settings.provider == EXTRACTIVE:
+        return EXTRACTIVE
+    from recollect.providers.catalogue import PROVIDERS
+
+    model = settings.model or PROVIDERS[settings.provider].default_models.get("chat", "")
+    return f"{settings.provider}/{model}".rstrip("/")
+
+
 def named_answer_settings(settings: AnswerConfig, name: str) -> AnswerConfig:
-    """``[rag.answer]`` with another model; a key goes nowhere but where it is configured for.
+    """``[rag.answer]`` with another model.
+
+    A key, an address and a temperature go nowhere but to the provider that they are configured for, and prices are the
+    configured model's.
 
     Args:
         settings: As configured.
@@ -101,17 +117,22 @@ def named_answer_settings(settings: AnswerConfig, name: str) -> AnswerConfig:
     provider, _, model = name.partition("/")
     if provider not in ANSWER_PROVIDERS:
         raise UsageError(f"{name!r} is no language model: name it provider/model, with {_listed(ANSWER_PROVIDERS)}.")
-    own: dict[str, object] = {"provider": provider, "model": model or None}
-    if provider == settings.provider:
-        own["model"] = model or settings.model
-    else:
-        own |= dict.fromkeys(("api", "api_key", "base_url", "region", "input_price", "output_price"))
+    if name in (model_name(settings), settings.provider):
+        return settings
+    own: dict[str, object] = {"provider": provider, "model": model or None, "input_price": None, "output_price": None}
+    if provider != settings.provider:
+        own |= dict.fromkeys(("api", "api_key", "base_url", "region", "temperature"))
     return settings.model_copy(update=own)
+
+
+def with_model(config: RAGConfig, name: str) -> RAGConfig:
+    """The settings with another language model; see `named_answer_settings`."""
+    return config.model_copy(update={"answer": named_answer_settings(config.answer, name)})
 
 
 def make_language_model(settings: AnswerConfig, *, recorder: Recorder | None = None) -> ChatModel | None:
     """The model of settings like those of ``[rag.answer]``; the rest is as of `language_model`."""
-    if settings.provider == "extractive":
+    if settings.provider == EXTRACTIVE:
         return None
     from recollect.providers.registry import make_chat_model
 
@@ -160,14 +181,3 @@ def _connection(
         batch_size=batch_size,
         batch_tokens=batch_tokens,
     )
-
-
-def with_model(config: RAGConfig, spec: str) -> RAGConfig:
-    """The settings with another language model, as ``provider/model``."""
-    provider, _, model = spec.partition("/")
-    answer = config.answer
-    if provider != answer.provider:
-        # What else is configured there is another provider's.
-        answer = type(answer)()
-    changed = type(answer).model_validate({**answer.model_dump(), "provider": provider, "model": model})
-    return config.model_copy(update={"answer": changed})

@@ -38,7 +38,7 @@ def evaluate_personas(
     Args:
         view: What is tested: its collection, as its owner sees it.
         suite: Test cases, for instance of `recollect.evaluation.case_files.load_suite`.
-        personas: Who asks, by name, for instance of `recollect.evaluation.persona_files.load_personas`.
+        personas: Who asks, by name, for instance of `recollect.evaluation.persona_audit.load_personas`.
         options: How to search; None: the configured defaults.
         cases: Some of the suite's; None: all.
         progress: Told about each finished case of each persona.

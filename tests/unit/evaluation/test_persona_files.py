@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.persona_files import PersonaFile, load_personas
+from recollect.evaluation.persona_audit import PersonaFile, load_personas
 from recollect.model.principal import Permissions, Principal
 
 EXAMPLE = Path(__file__).parents[3] / "examples/personas.yaml"

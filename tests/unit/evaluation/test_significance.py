@@ -27,14 +27,14 @@ def test_a_constant_small_gain_on_many_queries_is_real():
     first = random.random(200)
     verdict = paired_difference(first, first + 0.02 + random.normal(0, 0.02, 200), seed=3)
     assert verdict.p_value < 0.001
-    assert 0.01 < verdict.low < verdict.difference < verdict.high < 0.03
+    assert 0.01 < verdict.interval[0] < verdict.difference < verdict.interval[1] < 0.03
     assert verdict.better > 100 > verdict.worse
 
 
 def test_a_single_lucky_query_is_not():
     verdict = paired_difference([0.5] * 50, [0.5] * 49 + [1.0])
     assert verdict.p_value == 1
-    assert verdict.low == 0
+    assert verdict.interval[0] == 0
     assert (verdict.better, verdict.worse) == (1, 0)
 
 
@@ -46,7 +46,7 @@ def test_the_level_holds_where_nothing_differs():
         one, two = random.random(40), random.random(40)
         verdict = paired_difference(one, two, samples=400, seed=seed)
         below += verdict.p_value < 0.05
-        missed += not verdict.low <= 0 <= verdict.high
+        missed += not verdict.interval[0] <= 0 <= verdict.interval[1]
     assert 4 <= below <= 30
     assert 4 <= missed <= 40
 
@@ -58,9 +58,9 @@ def test_swapping_the_systems_mirrors_the_verdict(both):
     back = paired_difference(second, first, samples=200)
     assert there.difference == pytest.approx(-back.difference)
     assert there.p_value == pytest.approx(back.p_value)
-    assert (there.low, there.high) == pytest.approx((-back.high, -back.low), abs=1e-12)
+    assert (there.interval[0], there.interval[1]) == pytest.approx((-back.interval[1], -back.interval[0]), abs=1e-12)
     assert 0 < there.p_value <= 1
-    assert there.low <= there.high
+    assert there.interval[0] <= there.interval[1]
 
 
 @given(pairs, st.integers(0, 5))

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from recollect.config import DEFAULT_COLLECTION
-from recollect.providers.catalogue import PROVIDERS
+from recollect.pipeline.models import EXTRACTIVE, model_name
 from recollect.server.openai.errors import RefusedRequestError
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 #: Every collection that may be read; a collection's name stands behind it and a slash.
 EVERYWHERE = "recollect"
-#: Stands for no language model: answers are quotes.
-EXTRACTIVE = "extractive"
 
 # A message names so many collections and language models at most.
 _NAMED = 20
@@ -105,23 +103,15 @@ def named_models(view: View) -> list[str]:
 def configured_model(view: View) -> str | None:
     """The language model that writes where none is named, without loading it; None: answers are quotes."""
     given = view.standpoint.assembly.given_chat_model
-    configured = _configured(view) if given is None else given.model_name
+    configured = model_name(view.config.answer) if given is None else given.model_name
     return None if configured == EXTRACTIVE else configured
-
-
-def _configured(view: View) -> str:
-    settings = view.config.answer
-    if settings.provider == EXTRACTIVE:
-        return EXTRACTIVE
-    model = settings.model or PROVIDERS[settings.provider].default_models.get("chat", "")
-    return f"{settings.provider}/{model}".rstrip("/")
 
 
 def _names(view: View) -> dict[str, str | None]:
     """By each name of a language model, whole or without its provider, what `Conversation` takes for it."""
     given = view.standpoint.assembly.given_chat_model
     names: dict[str, str | None] = {} if given is None else {given.model_name: None}
-    listed = [EXTRACTIVE, _configured(view), *view.config.server.answer_models]
+    listed = [EXTRACTIVE, model_name(view.config.answer), *view.config.server.answer_models]
     whole = [one for one in listed if not set("*?[") & set(one)]
     names |= {one: one for one in whole}
     for one in whole:
