@@ -23,7 +23,7 @@ from recollect import RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding._tokens import TextTokenizer
 from recollect.embedding.models import MULTILINGUAL_MODEL, ModelCache
 from recollect.evaluation.datasets import DataSet, load_beir
-from recollect.evaluation.metrics import ranking_metrics
+from recollect.evaluation.outcomes import ranking_metrics
 
 LANGUAGES = ("en", "de", "tr", "ar", "zh")
 MODES = ("lexical", "hybrid", "dense")

@@ -4,7 +4,7 @@ import pytest
 
 from chat_server import ChatServer
 from recollect import RAGConfig
-from recollect.cli import quality_test
+from recollect.cli import rag_test
 from recollect.pipeline.models import with_model
 
 CASES = """
@@ -129,7 +129,7 @@ def test_all_models_are_those_whose_key_is_set_beside_the_configured_one(monkeyp
     monkeypatch.setenv("GEMINI_API_KEY", "sk-test")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     config = RAGConfig.model_validate({"answer": {"provider": "ollama", "model": "qwen3", "base_url": "http://h:1"}})
-    names = quality_test._all_models(config)
+    names = rag_test._all_models(config)
     assert names == ["extractive", "ollama/qwen3", "google/gemini-3.8-flash", "anthropic/claude-sonnet-5-5"]
     others = [with_model(config, name).answer for name in names]
     assert [(one.provider, one.base_url) for one in others] == [

@@ -22,7 +22,7 @@ from recollect.embedding.making import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError
 from recollect.model import Scope
 from recollect.store.verification import reading
-from recollect.store.verification.report import CHECKS, VerifyProgress, VerifyReport
+from recollect.store.verification.reading import CHECKS, VerifyProgress, VerifyReport
 
 # Longer than a chunk: the pieces behind the first are indexed with what names the table and its columns.
 TABLE = "Sales by country, in millions\n\n| Country | 2018 | 2017 |\n|---|---|---|\n" + "".join(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recollect.chunking.sentences import sentence_spans
 from recollect.context import assemble, context_block, estimate_tokens
-from recollect.context.blocks import CUT_MARK
+from recollect.context.assembly import CUT_MARK
 from recollect.model import RetrievedContext
 
 COUNTERS: dict[str, Callable[[str], int]] = {

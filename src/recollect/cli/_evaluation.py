@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from recollect.cli._progress import WorkBar
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from recollect.cli._command_context import CommandContext
-    from recollect.cli._progress import WorkBar
     from recollect.cli._searching import SearchOptions
     from recollect.config import RAGConfig
     from recollect.evaluation.datasets import DataSet, Question
@@ -132,8 +132,6 @@ def fill(ctx: CommandContext, view: View, data: DataSet) -> tuple[int, int]:
     Returns:
         How many there are, and how many passages a hundred documents usually take.
     """
-    from recollect.cli._progress import WorkBar
-
     with WorkBar(ctx.err, "Ingesting", unit="documents") as bar:
         results = view.ingest(_counted(data.documents(), bar))
     chunks = sum(result.chunk_count for result in results)
@@ -159,8 +157,6 @@ def under_test(ctx: CommandContext, view: View, folder: Path | None, collection:
         return
     if collection is not None:
         raise UsageError("Give --ingest, which makes a collection of its own, or --collection, but not both.")
-    from recollect.cli._progress import WorkBar
-
     with fresh_collection(view) as fresh:
         with WorkBar(ctx.err, "Ingesting", unit="files") as bar:
             report = fresh.ingest(folder, on_progress=bar.ingest)

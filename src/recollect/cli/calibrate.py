@@ -11,13 +11,14 @@ import typer
 from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import LOCAL
 from recollect.cli._options import command
+from recollect.cli._progress import WorkBar
 from recollect.cli._searching import SearchOptions
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.answer.refusal import RefusalRule
     from recollect.evaluation.calibrate import Calibration
-    from recollect.evaluation.cases import Case, Suite
+    from recollect.evaluation.case_files import Case, Suite
     from recollect.model import RetrievalOptions
     from recollect.model.collection import Collection
     from recollect.pipeline import View
@@ -86,7 +87,6 @@ def _scores(
     ctx: CommandContext, view: View, suite: Suite, place: Collection, options: RetrievalOptions, rule: RefusalRule
 ) -> dict[bool, list[float]]:
     """The scores of the cases that have an answer (True), and of those that have none."""
-    from recollect.cli._progress import WorkBar
     from recollect.evaluation.rag_test import tracked
 
     # A case that only says what must not be found tells nothing about answers.

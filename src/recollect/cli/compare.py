@@ -15,12 +15,13 @@ import typer
 from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import LOCAL, Limits, fill, fresh_collection, measured, outcomes_of, under_test
 from recollect.cli._options import command
+from recollect.cli._progress import WorkBar
 from recollect.errors import UsageError
 from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
-    from recollect.evaluation.cases import Suite
+    from recollect.evaluation.case_files import Suite
     from recollect.evaluation.compare import Comparison, SystemRun
     from recollect.evaluation.datasets import DataSet
     from recollect.evaluation.outcomes import Outcome
@@ -178,7 +179,6 @@ def _run_systems(
     ctx: CommandContext, systems: Sequence[tuple[str, RAGConfig]], task: TaskOptions, data: DataSet | Suite
 ) -> list[SystemRun]:
     """Run every system on the data; those that cut and embed alike share a collection that is removed afterwards."""
-    from recollect.cli._progress import WorkBar
     from recollect.evaluation.compare import SystemRun
     from recollect.pipeline import RAGPipeline
 

@@ -18,7 +18,7 @@ from recollect.errors import UsageError
 
 if TYPE_CHECKING:
     from recollect.model.tenant import Isolation
-    from recollect.store.verification.report import VerifyCheck, VerifyProgress, VerifyReport
+    from recollect.store.verification.reading import VerifyCheck, VerifyProgress, VerifyReport
 
 app = typer.Typer(help="Migrate, check, mend, back up and restore the store.", no_args_is_help=True)
 

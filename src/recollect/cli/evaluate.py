@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from recollect.cli import compare, make
+from recollect.cli import compare
 from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import (
     LOCAL,
@@ -26,8 +26,10 @@ from recollect.cli._evaluation import (
     ranking,
 )
 from recollect.cli._options import ChunkingOptions, CollectionOption, Mode, command
+from recollect.cli._progress import WorkBar
 from recollect.cli._searching import SearchOptions
-from recollect.errors import UsageError
+from recollect.errors import NotFoundError, UsageError
+from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
     from recollect.evaluation.datasets import Conversation, Conversations, DataSet, MemoryQuestion, Question, SetKind
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from recollect.model import RetrievedContext
     from recollect.model.memory import RecallMode
     from recollect.pipeline import View
+
 
 app = typer.Typer(help="Measure retrieval quality on data sets with judgements.", no_args_is_help=True)
 
@@ -108,7 +111,6 @@ class _Run:
 
     def pages(self, folder: Path) -> dict[str, Any]:
         """Find pages, in each question's document and in all of them."""
-        from recollect.cli._progress import WorkBar
         from recollect.evaluation.datasets import load_pages
         from recollect.evaluation.outcomes import PAGE_DEPTHS, hit_pages, means, run
 
@@ -147,7 +149,6 @@ class _Run:
 
     def memory(self, data: Conversations, mode: RecallMode) -> dict[str, Any]:
         """Have conversations remembered, and find the turns that answer their questions."""
-        from recollect.cli._progress import WorkBar
         from recollect.evaluation.outcomes import by_group, means, recall_turns, run, times
 
         asked = {talk.id: [one for one in talk.questions if one.evidence] for talk in data.conversations}
@@ -180,8 +181,6 @@ class _Run:
         }
 
     def _searched(self, view: View, data: DataSet, limits: Limits, *, unit: str) -> list[Outcome]:
-        from recollect.cli._progress import WorkBar
-
         with WorkBar(self.ctx.err, "Searching", unit=unit) as bar:
             return outcomes_of(view, data, self.options, replace(limits, depth=self.options.top_k), bar.update)
 
@@ -441,10 +440,73 @@ def _percent(change: float | None) -> str:
     return "" if change is None else f"{100 * change:+.1f} %"
 
 
+# ``recollect eval make``: test cases to start from.
+
+
+# Reading every document of a large collection would take long and add little.
+_MAX_DOCUMENTS = 500
+_PAGE = 500
+
+_COMMENT = """\
+Drafted from the documents by `recollect eval make`, without a language model. Read every case: delete what
+nobody would ask, put questions into the words that people use, and shorten each text to what the answer needs.
+Add questions that the documents do not answer, with `answerable: false`."""
+
+
+def _make(
+    ctx: CommandContext,
+    *,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=10_000, help="Cases at most.")] = 50,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where to write them; else they are printed.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> int:
+    """Draft test cases from a collection, without a language model, for a person to choose from and improve."""
+    from recollect.evaluation.case_files import dump_suite
+    from recollect.evaluation.make import draft_cases
+
+    if out is not None:
+        if out.exists() and not force:
+            raise UsageError(f"{out} exists: choose another name, or --force to overwrite it.")
+        require_writable(out, overwrite=force)
+    with ctx.view() as view:
+        place = next((one for one in view.collections.each() if one.name == ctx.collection), None)
+        if place is None or not place.document_count:
+            raise NotFoundError(f"The collection {ctx.collection!r} is empty. Fill it: recollect ingest FOLDER")
+        cases = draft_cases(_documents(ctx, view), count=count, language=place.language)
+    if not cases:
+        raise NotFoundError(f"No sentence of {ctx.collection!r} can be asked for: the texts hold no whole sentences.")
+    text = dump_suite(cases, comment=_COMMENT)
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+    if ctx.json:
+        ctx.emit({"file": None if out is None else str(out), "cases": cases})
+    elif out is None:
+        ctx.out.print(text, end="", soft_wrap=True)
+    else:
+        ctx.out.print(f"{len(cases):,} drafts in {out}. Try: recollect rag-test {out}", soft_wrap=True)
+    return 0
+
+
+def _documents(ctx: CommandContext, view: View) -> Iterator[tuple[str, str]]:
+    """The collection's documents; of many, some from all over it."""
+    from recollect.evaluation.rag_test import tracked
+
+    ids: list[int] = []
+    while page := view.documents.list(status="embedded", after=ids[-1] if ids else 0, limit=_PAGE):
+        ids += [record.document_id for record in page]
+    chosen = ids[:: max(1, -(-len(ids) // _MAX_DOCUMENTS))]
+    with WorkBar(ctx.err, "Reading", unit="documents") as bar:
+        for document_id in tracked(chosen, bar.update):
+            record = view.documents.get(document_id)
+            yield record.source, record.content or ""
+
+
 command(app, "beir", local=LOCAL)(_beir)
 command(app, "spans", local=LOCAL)(_spans)
 command(app, "pages", local="it reads pages with this machine's parsers")(_pages)
 command(app, "memory", local=LOCAL)(_memory)
 command(app, "all", local=LOCAL)(_all)
 compare.register(app)
-make.register(app)
+command(app, "make", collection=True, local="it draws cases from every document of a collection")(_make)

@@ -3,10 +3,8 @@
 Pure: what was found comes in, and no I/O, no clock and no chance are behind it.
 """
 
-from recollect.context.assembly import AssembledContext, assemble, counter_of
-from recollect.context.blocks import ContextBlock, context_block, defused
-from recollect.context.hybrid import HybridContext, HybridPassage, hybrid_context
-from recollect.context.weights import RetrievalWeights, WeightAdaptation
+from recollect.context.assembly import AssembledContext, ContextBlock, assemble, context_block, counter_of, defused
+from recollect.context.hybrid import HybridContext, HybridPassage, RetrievalWeights, WeightAdaptation, hybrid_context
 from recollect.llm.base import estimate_tokens
 
 __all__ = [

@@ -1,31 +1,427 @@
-"""Files of test cases: YAML read strictly, with complaints that name the line, and written readably."""
+"""Test cases of searches and answers, as people write them in YAML: read strictly, and written readably."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.cases import (
-    SPELLINGS,
-    Case,
-    Defaults,
-    Evidence,
-    Persona,
-    Strict,
-    Suite,
-    Thresholds,
-    complaint,
-)
+from recollect.model import RetrievalOptions
+from recollect.model.filter import parse_filter
+from recollect.model.time import read_time
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-_R = TypeVar("_R", bound=Strict)
+
+# The records of evaluation files: strict about what they hold, and plain about what is wrong.
+
+
+_V = TypeVar("_V")
+
+
+_R = TypeVar("_R")
+
+
+#: A text that is not empty.
+Line = Annotated[str, Field(min_length=1, strict=True)]
+
+
+#: An id: text, or a whole number written as one.
+Id = Annotated[str, Field(min_length=1), BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list | tuple | Mapping) else (value,)
+
+
+#: Several texts, or one in place of a list.
+Lines = Annotated[tuple[Line, ...], BeforeValidator(_listed)]
+
+
+_MESSAGES = {
+    "extra_forbidden": "there is no such key",
+    "missing": "is missing",
+    "tuple_type": "must be a list",
+    "model_type": "must be a mapping",
+    "mapping_type": "must be a mapping",
+    "dict_type": "must be a mapping",
+    "string_too_short": "is empty",
+    "too_short": "there must be one at least",
+}
+
+
+def refusing(read: Callable[[_V], _R]) -> Callable[[_V], _R]:
+    """Make a validator of a function: its `UsageError` becomes an error of the value."""
+
+    def checked(value: _V) -> _R:
+        try:
+            return read(value)
+        except UsageError as exc:
+            raise ValueError(str(exc)) from exc
+
+    return checked
+
+
+class Strict(BaseModel):
+    """A record of a file that people write: an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Lenient(BaseModel):
+    """A record of a published data set, which may hold more than is read."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def complaint(error: ErrorDetails) -> str:
+    """Describe an error of a value."""
+    if error["type"] == "string_type":
+        return f"must be text: put {str(error['input'])!r} in quotes"
+    return _MESSAGES.get(error["type"], error["msg"].removeprefix("Value error, "))
+
+
+def complaints(errors: list[ErrorDetails]) -> str:
+    """Describe the errors of a record, each with its place."""
+    return "; ".join(": ".join(filter(None, (".".join(map(str, one["loc"])), complaint(one)))) for one in errors)
+
+
+def existing_file(*alternatives: Path) -> Path:
+    """Return the first of some files that exists.
+
+    Raises:
+        NotFoundError: None exists.
+    """
+    for path in alternatives:
+        if path.is_file():
+            return path
+    raise NotFoundError(f"{' or '.join(map(str, alternatives))} is missing")
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+_OneOrMore = BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,))
+
+
+def plain(text: str) -> str:
+    """A text as it is compared: compatible characters and case unified, runs of blanks as one."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+class Evidence(Strict):
+    """A source, words, or both, that a passage must have. In a file, a plain string is a ``source``.
+
+    Attributes:
+        source: The document's source, or several, of which any will do.
+        text: Words that the passage holds, or several, of which any will do; case, line breaks and runs of blanks make
+            no difference.
+    """
+
+    source: Lines = ()
+    text: Lines = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_plain(cls, value: object) -> object:
+        return {"source": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Evidence:
+        if not self.source and not self.text:
+            raise ValueError("give a source, a text or both")
+        return self
+
+    def __str__(self) -> str:
+        """For people: ``“30 days” in hr/leave.pdf``."""
+        text = " or ".join(f"“{text}”" for text in self.text)
+        return " in ".join(part for part in (text, " or ".join(self.source)) if part)
+
+    def words_in(self, text: str) -> bool:
+        """Whether a text holds the words, where there are any."""
+        return not self.text or any(plain(words) in plain(text) for words in self.text)
+
+
+@refusing
+def _is_a_filter(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    parse_filter(value)
+    return value
+
+
+class Filters(Strict):
+    """Which documents are searched: four short forms, and beside them the whole language of `recollect.model.filter`.
+
+    Attributes:
+        department: Only documents of one of these departments.
+        source: Only documents whose source is one of these.
+        tags: Only documents that carry all of these tags.
+        metadata: Only documents whose metadata has these values.
+        where: Every other entry of a file's ``filters``, as a filter in the full language; None: there is none.
+    """
+
+    department: Lines = ()
+    source: Lines = ()
+    tags: Lines = ()
+    metadata: Mapping[str, Any] = Field(default_factory=dict)
+    where: Annotated[Mapping[str, Any], AfterValidator(_is_a_filter)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_and_full(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if not isinstance(value, Mapping):
+            return value
+        short: dict[str, Any] = {}
+        full: dict[str, Any] = {}
+        for key, item in _without_dates(value).items():
+            if key in _SHORT_FILTERS and not isinstance(item, Mapping):
+                short[key] = item
+            elif key == "metadata" and isinstance(item, Mapping):
+                compared = {name: wanted for name, wanted in item.items() if isinstance(wanted, Mapping)}
+                short[key] = {name: wanted for name, wanted in item.items() if name not in compared}
+                full |= {f"metadata.{name}": wanted for name, wanted in compared.items()}
+            else:
+                full[str(key)] = item
+        return {**short, "where": full or None}
+
+
+_SHORT_FILTERS = ("department", "source", "tags")
+
+
+def _without_dates(value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    """YAML's dates as the texts that metadata, being JSON, hold in their place."""
+    if isinstance(value, Mapping):
+        return {key: _without_dates(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_dates(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value
+
+
+class Persona(Strict):
+    """A caller that cases can be run as: whose knowledge is searched, as of when, and which part of it.
+
+    Attributes:
+        department: Documents of one of these; none given: of every department.
+        tags: Documents with all of these.
+        tenant_id: Whose knowledge it is; None: the default tenant's.
+        as_of: What was known at this time; None: now. In any form that ``--as-of`` takes.
+    """
+
+    department: Lines = ()
+    tags: Lines = ()
+    tenant_id: Annotated[int, Field(ge=1, strict=True)] | None = None
+    as_of: Annotated[datetime, BeforeValidator(refusing(partial(read_time, name="It")))] | None = None
+
+
+class Thresholds(Strict):
+    """The least values that a case must reach; None: not checked.
+
+    The first four are for searches, the others for answers.
+
+    Attributes:
+        precision: Share of the passages found that are relevant, 0 to 1.
+        recall: Share of the must-haves found, 0 to 1.
+        mrr: 1 divided by the rank of the first relevant passage, 0 to 1.
+        latency_ms: Median milliseconds a search may take.
+        fact_recall: Share of the expected facts that the answer holds, 0 to 1.
+        faithfulness: Share of its sentences that its sources support, 0 to 1.
+        citation_precision: Share of its citations that support what cites them, 0 to 1.
+        citation_recall: Share of its sentences that cite what supports them, 0 to 1.
+        answer_relevancy: How near its own questions are to the one asked, 0 to 1; measured with a judge alone.
+    """
+
+    precision: Share | None = None
+    recall: Share | None = None
+    mrr: Share | None = None
+    latency_ms: Annotated[float, Field(gt=0)] | None = None
+    fact_recall: Share | None = 1.0
+    faithfulness: Share | None = None
+    citation_precision: Share | None = None
+    citation_recall: Share | None = None
+    answer_relevancy: Share | None = None
+
+
+_OF_SEARCHES = frozenset({"precision", "recall", "mrr", "latency_ms"})
+
+
+#: Other spellings of a case's keys. ``expected_refusal: true`` is ``answerable: false``.
+SPELLINGS = {"question": "query", "expected_refusal": "answerable"}
+
+
+class Case(Strict):
+    """One question and what a good engine does with it.
+
+    Attributes:
+        name: Unique within the file; left out: the query.
+        query: In plain words; ``question`` is another spelling.
+        must_have: Each must be met by a passage found.
+        must_not_have: None may be met by a passage found.
+        expected_facts: Each must stand in the answer, in one of its forms; in a file a form, or a list of them.
+        answerable: False: ``ask`` must refuse. True: ``ask`` must not. None: only the search is looked at. A case with
+            expected facts, or that expects nothing else, is answerable. ``expected_refusal`` says the opposite.
+        filters: Which documents are searched.
+        persona: Who asks, by the name of one of the file's personas (``as`` in the file).
+        top_k: Passages looked at; None: the file's, or else the configured number.
+        thresholds: Those given win over the file's.
+    """
+
+    name: Line
+    query: Line
+    must_have: Annotated[tuple[Evidence, ...], _OneOrMore] = ()
+    must_not_have: Annotated[tuple[Evidence, ...], _OneOrMore] = ()
+    expected_facts: Annotated[tuple[Annotated[Lines, Field(min_length=1)], ...], _OneOrMore] = ()
+    answerable: bool | None = None
+    filters: Filters = Filters()
+    persona: Line | None = Field(None, alias="as")
+    top_k: Annotated[int, Field(ge=1, le=1000)] | None = None
+    thresholds: Thresholds = Thresholds()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if not isinstance(value, Mapping):
+            return value
+        if twice := [f"{other} or {name}" for other, name in SPELLINGS.items() if other in value and name in value]:
+            raise ValueError(f"give {twice[0]}, not both")
+        case = {SPELLINGS.get(key, key): item for key, item in value.items()}
+        if isinstance(refusal := value.get("expected_refusal"), bool):
+            case["answerable"] = not refusal
+        if isinstance(case.get("query"), str):
+            case.setdefault("name", case["query"])
+        if case.get("expected_facts") or not (case.get("must_have") or case.get("must_not_have")):
+            case.setdefault("answerable", True)
+        return case
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Case:
+        if not self.query.strip():
+            raise ValueError("the query is blank")
+        if self.answerable is False and (self.must_have or self.expected_facts):
+            raise ValueError("a case that is not answerable has no must_have and no expected_facts")
+        return self
+
+    @property
+    def of_answer(self) -> bool:
+        """Whether it says something of the answer, not only of what a search must not find."""
+        return bool(self.answerable is not None or self.must_have)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSearch:
+    """The search of a case.
+
+    Attributes:
+        query: In plain words.
+        filters: Which documents are searched, the persona's part of them included.
+        top_k: Passages looked at; None: the configured number.
+        tenant_id: Whose knowledge; None: the default tenant's.
+        as_of: As of when (time-zone aware); None: now.
+    """
+
+    query: str
+    filters: Filters
+    top_k: int | None = None
+    tenant_id: int | None = None
+    as_of: datetime | None = None
+
+    def options(self, given: RetrievalOptions) -> RetrievalOptions:
+        """The options of its search: those given, with its number of passages and narrowed by its filters.
+
+        Its departments and sources stand in place of those given, where it names any; everything else must hold as
+        well.
+        """
+        filters = self.filters
+        wholes = [whole for whole in (given.filters, filters.where) if whole]
+        return replace(
+            given,
+            top_k=self.top_k or given.top_k,
+            department=filters.department or given.department,
+            source=filters.source or given.source,
+            tags=(*given.tags, *filters.tags),
+            metadata_filters={**given.metadata_filters, **filters.metadata},
+            filters={"and": wholes} if len(wholes) > 1 else next(iter(wholes), None),
+        )
+
+
+class Defaults(Strict):
+    """Defaults of all cases in a file."""
+
+    top_k: Annotated[int, Field(ge=1, le=1000)] | None = None
+    thresholds: Thresholds = Thresholds(recall=1.0)
+
+
+class Suite(Strict):
+    """A file of test cases.
+
+    Attributes:
+        defaults: Of all cases. Where the file gives no thresholds of searches, recall must be 1.
+        own_thresholds: ``thresholds`` in the file: another place for those of ``defaults``.
+        personas: By name.
+        cases: In the file's order.
+    """
+
+    defaults: Defaults = Defaults()
+    own_thresholds: Thresholds = Field(Thresholds(), alias="thresholds")
+    personas: Mapping[str, Persona] = Field(default_factory=dict)
+    cases: tuple[Case, ...]
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Suite:
+        if not self.cases:
+            raise ValueError("there are no cases")
+        names: set[str] = set()
+        for case in self.cases:
+            if case.name in names:
+                raise ValueError(f"there are two cases named {case.name!r}")
+            names.add(case.name)
+            if case.persona is not None and case.persona not in self.personas:
+                known = ", ".join(self.personas) or "none; define it under 'personas'"
+                raise ValueError(f"case {case.name!r} runs as {case.persona!r}, which is no persona (known: {known})")
+        return self
+
+    def thresholds(self, case: Case) -> Thresholds:
+        """A case's own thresholds over the file's."""
+        given = self.defaults.thresholds.model_dump(exclude_unset=True)
+        given |= self.own_thresholds.model_dump(exclude_unset=True)
+        if not given.keys() & _OF_SEARCHES:
+            given["recall"] = 1.0
+        return Thresholds(**given | case.thresholds.model_dump(exclude_unset=True))
+
+    def search(self, case: Case) -> CaseSearch:
+        """Return the search of a case: its filters narrowed to its persona's, and the file's number of passages.
+
+        Raises:
+            UsageError: The case asks for departments that the persona does not see.
+        """
+        persona = Persona() if case.persona is None else self.personas[case.persona]
+        asked = case.filters.department
+        departments = asked or persona.department
+        if asked and persona.department:
+            departments = tuple(name for name in asked if name in persona.department)
+            if not departments:
+                raise UsageError(f"case {case.name!r}: {case.persona!r} sees none of the departments {list(asked)}")
+        tags = tuple(dict.fromkeys((*case.filters.tags, *persona.tags)))
+        return CaseSearch(
+            query=case.query,
+            filters=case.filters.model_copy(update={"department": departments, "tags": tags}),
+            top_k=case.top_k or self.defaults.top_k,
+            tenant_id=persona.tenant_id,
+            as_of=persona.as_of,
+        )
+
+
+# Files: YAML read strictly, with complaints that name the line, and written readably.
+
+
+_S = TypeVar("_S", bound=Strict)
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
 
@@ -75,7 +471,7 @@ def parse_suite(text: str, *, name: str = "test cases") -> Suite:
     return parsed(text, Suite, name=name, wanted="cases")
 
 
-def parsed(text: str, kind: type[_R], *, name: str, wanted: str) -> _R:
+def parsed(text: str, kind: type[_S], *, name: str, wanted: str) -> _S:
     """A file in YAML as a record.
 
     Args:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.cases import Id, Lenient, complaints, existing_file
+from recollect.evaluation.case_files import Id, Lenient, complaints, existing_file
 from recollect.model import Document
 from recollect.model.written_files import require_writable
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from recollect.chunking.sentences import sentence_spans
-from recollect.evaluation.cases import plain
+from recollect.evaluation.case_files import plain
 from recollect.retrieval.analysis import Analyzer
 
 _SHORTEST, _LONGEST = 40, 280

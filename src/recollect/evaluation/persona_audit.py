@@ -11,8 +11,18 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import AfterValidator, Field, model_validator
 
-from recollect.evaluation.case_files import parsed, read_text
-from recollect.evaluation.cases import Case, CaseSearch, Evidence, Line, Lines, Strict, Suite, refusing
+from recollect.evaluation.case_files import (
+    Case,
+    CaseSearch,
+    Evidence,
+    Line,
+    Lines,
+    Strict,
+    Suite,
+    parsed,
+    read_text,
+    refusing,
+)
 from recollect.evaluation.rag_test import Progress, meets, tracked
 from recollect.model import RetrievedContext
 from recollect.model.principal import Permissions, Principal, read_permissions

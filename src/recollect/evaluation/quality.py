@@ -19,7 +19,7 @@ import numpy as np
 from recollect.answer.citations import markers_in
 from recollect.answer.statements import MARKER, bare, statement_spans
 from recollect.errors import ProviderError, UsageError
-from recollect.evaluation.cases import Case, Suite, plain
+from recollect.evaluation.case_files import Case, Suite, plain
 from recollect.evaluation.rag_test import Ask, CaseResult, Progress, SuiteResult, below, misjudged, tracked
 from recollect.llm.base import ChatMessage
 from recollect.llm.completion import complete

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import TypeVar
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.cases import Case, CaseSearch, Evidence, Suite, Thresholds
+from recollect.evaluation.case_files import Case, CaseSearch, Evidence, Suite, Thresholds
 from recollect.model import Answer, RetrievedContext
 
 _T = TypeVar("_T")

@@ -14,7 +14,7 @@ class SavedCase:
 
     Attributes:
         case_id: Within its tenant.
-        definition: As a file of cases has it; see `recollect.evaluation.cases.Case`.
+        definition: As a file of cases has it; see `recollect.evaluation.case_files.Case`.
         as_of: As of when it is searched; None: now.
         made_by: The user; empty: the owner of the store.
         made_at: When it was saved last.

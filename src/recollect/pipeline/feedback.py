@@ -123,7 +123,7 @@ class Feedback(Group):
 
 def adapted_weights(at: Standpoint, base: RetrievalWeights, session: str | None) -> WeightAdaptation:
     """What feedback makes of weights in a conversation; None: in general."""
-    from recollect.context.weights import adapted
+    from recollect.context.hybrid import adapted
 
     general, own = at.store.feedback.counts(at.scope, session, user=at.user)
     return adapted(base, tenant=general, session=own, max_shift=at.config.memory.max_weight_shift)

@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from recollect.context import HybridContext, RetrievalWeights, estimate_tokens, hybrid_context
-from recollect.context.hybrid import STRATEGIES, ContextStrategy, Strategy, passages_for
-from recollect.context.weights import Adapt
+from recollect.context.hybrid import STRATEGIES, Adapt, ContextStrategy, Strategy, passages_for
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievalOptions, RetrievedContext
 from recollect.model.arguments import checked

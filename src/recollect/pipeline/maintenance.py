@@ -31,22 +31,27 @@ from recollect.retrieval.rerank.packing import unpack
 from recollect.store.collections import CollectionRepository
 from recollect.store.indexes import drop_index
 from recollect.store.verification import reading
-from recollect.store.verification.mending import MendedChunk, Mender
-from recollect.store.verification.reading import (
-    CollectionSnapshot,
-    index_states,
-    misembedded_facts,
-    outside,
-    snapshot,
-    tenant_ids,
-)
-from recollect.store.verification.report import CHECKS, Findings, VerifyCheck, VerifyProgress, VerifyReport
-from recollect.store.verification.schema import (
+from recollect.store.verification.mending import (
+    MendedChunk,
+    Mender,
     damaged_index,
     mend_schema,
     missing_parts,
     rebuild_index,
     unreadable_tables,
+)
+from recollect.store.verification.reading import (
+    CHECKS,
+    CollectionSnapshot,
+    Findings,
+    VerifyCheck,
+    VerifyProgress,
+    VerifyReport,
+    index_states,
+    misembedded_facts,
+    outside,
+    snapshot,
+    tenant_ids,
 )
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from recollect.model import RetrievalOptions
 from recollect.store.access import PermissionChange
 
 if TYPE_CHECKING:
-    from recollect.evaluation.cases import Case, CaseSearch, Suite
+    from recollect.evaluation.case_files import Case, CaseSearch, Suite
     from recollect.evaluation.rag_test import Progress
     from recollect.model import Principal, RetrievedContext
     from recollect.model.access import DocumentPermissions

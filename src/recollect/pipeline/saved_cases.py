@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ValidationError
 
 from recollect.errors import PermissionDeniedError, UsageError
-from recollect.evaluation.case_files import dump_suite
-from recollect.evaluation.cases import SPELLINGS, Case, Persona, Suite, complaints
+from recollect.evaluation.case_files import SPELLINGS, Case, Persona, Suite, complaints, dump_suite
 from recollect.evaluation.rag_test import run_suite
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.evaluation.cases import CaseSearch
+    from recollect.evaluation.case_files import CaseSearch
     from recollect.evaluation.rag_test import Progress, SuiteResult
     from recollect.model import Answer, RetrievalOptions, RetrievedContext
     from recollect.model.saved_case import SavedCase
@@ -46,7 +45,7 @@ def save_case(view: View, definition: Mapping[str, Any], *, as_of: datetime | No
 
     Args:
         view: Of one collection.
-        definition: As a file of cases has it; see `recollect.evaluation.cases.Case`.
+        definition: As a file of cases has it; see `recollect.evaluation.case_files.Case`.
         as_of: As of when it is searched; None: now.
 
     Returns:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.space_comparison import TOP, compare_cases, compare_samples, sample_of
+from recollect.evaluation.compare import TOP, compare_cases, compare_samples, sample_of
 from recollect.ingest.reembedding import FillCallback, SpaceFiller
 from recollect.model import RetrievalOptions
 from recollect.model.arguments import checked
@@ -20,8 +20,8 @@ from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.evaluation.cases import CaseSearch, Suite
-    from recollect.evaluation.space_comparison import SpaceComparison
+    from recollect.evaluation.case_files import CaseSearch, Suite
+    from recollect.evaluation.compare import SpaceComparison
     from recollect.model import RetrievedContext, Scope
     from recollect.model.collection import Collection
     from recollect.model.embedding_spec import EmbeddingSpec

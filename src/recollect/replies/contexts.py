@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
-from recollect.context.weights import RetrievalWeights
+from recollect.context.hybrid import RetrievalWeights
 from recollect.model.feedback import FeedbackCounts
 from recollect.model.record import json_of
 from recollect.replies._shape import Shape, Timestamp, iso

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.context import RetrievalWeights
-from recollect.context.weights import LEAST, adapted
+from recollect.context.hybrid import LEAST, adapted
 from recollect.model.feedback import FeedbackCounts
 
 NONE = FeedbackCounts()

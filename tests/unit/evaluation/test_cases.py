@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.case_files import dump_suite, load_suite, parse_suite
-from recollect.evaluation.cases import Evidence
+from recollect.evaluation.case_files import Evidence, dump_suite, load_suite, parse_suite
 from recollect.model.filter import OPERATORS
 
 SMALL = "cases:\n- name: a\n  query: q\n  must_have: [x.md]\n"

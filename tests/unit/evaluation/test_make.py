@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.evaluation.case_files import dump_suite, parse_suite
-from recollect.evaluation.cases import plain
+from recollect.evaluation.case_files import dump_suite, parse_suite, plain
 from recollect.evaluation.make import draft_cases
 
 LEAVE = """# Leave

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from recollect.evaluation.case_files import parse_suite
-from recollect.evaluation.cases import CaseSearch
+from recollect.evaluation.case_files import CaseSearch, parse_suite
 from recollect.evaluation.persona_audit import CollectionRights, DocumentRights, Shown, may_read, run_persona_audit
 from recollect.model import PassageNote, RetrievedContext
 from recollect.model.principal import Permissions, Principal, read_permissions

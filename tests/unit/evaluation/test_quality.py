@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recollect.embedding.making import HashingEmbedder
 from recollect.errors import ProviderError
-from recollect.evaluation.cases import Case, Suite
+from recollect.evaluation.case_files import Case, Suite
 from recollect.evaluation.html_report import render_quality
 from recollect.evaluation.quality import METRICS, ModelJudge, metrics_of, run_quality
 from recollect.llm.scripted import ScriptedChatModel

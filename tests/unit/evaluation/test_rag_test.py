@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.case_files import parse_suite
-from recollect.evaluation.cases import plain
+from recollect.evaluation.case_files import parse_suite, plain
 from recollect.evaluation.rag_test import run_suite, score, selected
 from recollect.model import Answer
 from unit.answer.samples import passage

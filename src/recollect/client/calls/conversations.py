@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from recollect.context import HybridContext, HybridPassage, RetrievalWeights
-    from recollect.context.hybrid import ContextStrategy
-    from recollect.context.weights import WeightAdaptation
+    from recollect.context.hybrid import ContextStrategy, WeightAdaptation
     from recollect.model.keywords import RecallKeywords
 
 
@@ -343,7 +342,7 @@ def _fact(told: Json) -> Fact:
 
 
 def _adaptation(told: Json) -> WeightAdaptation:
-    from recollect.context.weights import WeightAdaptation
+    from recollect.context.hybrid import WeightAdaptation
 
     adaptation: WeightAdaptation = adapter_of(WeightAdaptation).validate_python(told)
     return adaptation

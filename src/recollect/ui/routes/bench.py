@@ -235,7 +235,7 @@ class Bench:
         return found
 
     def definition(self, name: str, *, have: Sequence[str], have_not: Sequence[str], answerable: str) -> dict[str, Any]:
-        """The query with its filters as a test case, as files have it; see `recollect.evaluation.cases.Case`."""
+        """The query with its filters as a test case, as files have it; see `recollect.evaluation.case_files.Case`."""
         short = {
             "department": listed(self["department"]),
             "source": listed(self["source"]),
