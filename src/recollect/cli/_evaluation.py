@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from recollect.cli._command_context import CommandContext
     from recollect.cli._searching import SearchOptions
     from recollect.config import RAGConfig
-    from recollect.evaluation.datasets import DataSet, Question
-    from recollect.evaluation.outcomes import Outcome
+    from recollect.evaluation.datasets import DataSet, Outcome, Question
     from recollect.evaluation.rag_test import Progress
     from recollect.model import Document, RetrievalOptions, RetrievedContext
     from recollect.pipeline import View
@@ -81,7 +80,7 @@ def outcomes_of(
     view: View, data: DataSet, options: RetrievalOptions, limits: Limits, progress: Progress
 ) -> list[Outcome]:
     """Search every question of a data set in BEIR or span form."""
-    from recollect.evaluation.outcomes import cover_spans, rank_documents, run
+    from recollect.evaluation.datasets import cover_spans, rank_documents, run
 
     options = ranking(options)
 

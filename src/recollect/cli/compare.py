@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from recollect.config import RAGConfig
     from recollect.evaluation.case_files import Suite
     from recollect.evaluation.compare import Comparison, SystemRun
-    from recollect.evaluation.datasets import DataSet
-    from recollect.evaluation.outcomes import Outcome
+    from recollect.evaluation.datasets import DataSet, Outcome
     from recollect.evaluation.rag_test import Progress
     from recollect.model import RetrievalOptions
     from recollect.pipeline import View
@@ -105,8 +104,8 @@ def _report(
     The first system is the one whose worst queries are shown.
     """
     from recollect.evaluation.compare import compare
+    from recollect.evaluation.datasets import BUDGETS, DEPTHS
     from recollect.evaluation.html_report import render_report
-    from recollect.evaluation.outcomes import BUDGETS, DEPTHS
 
     require_writable(out, overwrite=True)
     systems = _named_systems(ctx, configurations) if configurations else _strategies(ctx.config)
@@ -212,8 +211,7 @@ def _filled(
     ctx: CommandContext, view: View, task: TaskOptions, data: DataSet | Suite
 ) -> Iterator[tuple[str, _Measure]]:
     """The collection that is searched, and what searches it."""
-    from recollect.evaluation.datasets import DataSet
-    from recollect.evaluation.outcomes import BUDGETS, check_cases
+    from recollect.evaluation.datasets import BUDGETS, DataSet, check_cases
     from recollect.pipeline.saved_cases import found_by
 
     if not isinstance(data, DataSet):

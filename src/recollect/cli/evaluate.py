@@ -32,8 +32,15 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
-    from recollect.evaluation.datasets import Conversation, Conversations, DataSet, MemoryQuestion, Question, SetKind
-    from recollect.evaluation.outcomes import Outcome
+    from recollect.evaluation.datasets import (
+        Conversation,
+        Conversations,
+        DataSet,
+        MemoryQuestion,
+        Outcome,
+        Question,
+        SetKind,
+    )
     from recollect.model import RetrievedContext
     from recollect.model.memory import RecallMode
     from recollect.pipeline import View
@@ -75,8 +82,7 @@ class _Run:
 
     def beir(self, folder: Path) -> dict[str, Any]:
         """Rank documents."""
-        from recollect.evaluation.datasets import load_beir
-        from recollect.evaluation.outcomes import means, times
+        from recollect.evaluation.datasets import load_beir, means, times
 
         data = load_beir(folder)
         started = time.perf_counter()
@@ -93,8 +99,7 @@ class _Run:
 
     def spans(self, folder: Path, *limits: Limits) -> list[dict[str, Any]]:
         """Find characters, once for each limit on what is shown."""
-        from recollect.evaluation.datasets import load_spans
-        from recollect.evaluation.outcomes import means
+        from recollect.evaluation.datasets import load_spans, means
 
         data = load_spans(folder)
         with self._fresh() as view:
@@ -111,8 +116,7 @@ class _Run:
 
     def pages(self, folder: Path) -> dict[str, Any]:
         """Find pages, in each question's document and in all of them."""
-        from recollect.evaluation.datasets import load_pages
-        from recollect.evaluation.outcomes import PAGE_DEPTHS, hit_pages, means, run
+        from recollect.evaluation.datasets import PAGE_DEPTHS, hit_pages, load_pages, means, run
 
         data = load_pages(folder)
         options = replace(ranking(self.options), outline=True, top_k=max(PAGE_DEPTHS))
@@ -149,7 +153,7 @@ class _Run:
 
     def memory(self, data: Conversations, mode: RecallMode) -> dict[str, Any]:
         """Have conversations remembered, and find the turns that answer their questions."""
-        from recollect.evaluation.outcomes import by_group, means, recall_turns, run, times
+        from recollect.evaluation.datasets import by_group, means, recall_turns, run, times
 
         asked = {talk.id: [one for one in talk.questions if one.evidence] for talk in data.conversations}
         outcomes: list[Outcome] = []

@@ -111,7 +111,13 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 
 
 # Of commands that stand in another module than that of their name.
-_MODULES = {"eval": "evaluate", "quality-test": "rag_test", "import": "transfer", "export": "transfer"}
+_MODULES = {
+    "eval": "evaluate",
+    "quality-test": "rag_test",
+    "calibrate": "rag_test",
+    "import": "transfer",
+    "export": "transfer",
+}
 
 
 class _Commands(UserDict[str, Any]):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recollect.errors import UsageError
 from recollect.evaluation.case_files import Suite
-from recollect.evaluation.outcomes import Outcome, check_cases, means, run, times
+from recollect.evaluation.datasets import Outcome, check_cases, means, run, times
 from recollect.evaluation.rag_test import Search
 
 # Whether a difference between two systems is more than chance. Pure: paired figures in, a verdict out.

@@ -10,7 +10,7 @@ from importlib.resources import files
 from string import Template
 
 from recollect.evaluation.compare import Comparison, SystemRun
-from recollect.evaluation.outcomes import Outcome
+from recollect.evaluation.datasets import Outcome
 from recollect.evaluation.quality import METRICS, ModelQuality
 from recollect.evaluation.rag_test import CaseResult
 
