@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from recollect.chunking.sentences import sentence_spans
@@ -108,17 +109,12 @@ def _rarity(term: str, frequencies: Counter[str], total: int) -> float:
 
 def _in_turns(ranked: dict[str, list[_Sentence]], count: int) -> list[tuple[str, _Sentence]]:
     """One sentence of every document, then a second of every one; a sentence in several documents once."""
-    chosen: list[tuple[str, _Sentence]] = []
-    used: set[str] = set()
-    longest = max((len(kept) for kept in ranked.values()), default=0)
-    for turn in range(longest):
-        for name, kept in ranked.items():
-            if len(chosen) == count:
-                return chosen
-            if turn < len(kept) and plain(kept[turn].text) not in used:
-                used.add(plain(kept[turn].text))
-                chosen.append((name, kept[turn]))
-    return chosen
+    chosen: dict[str, tuple[str, _Sentence]] = {}
+    for turn in zip_longest(*ranked.values()):
+        for name, sentence in zip(ranked, turn, strict=True):
+            if sentence is not None:
+                chosen.setdefault(plain(sentence.text), (name, sentence))
+    return list(chosen.values())[:count]
 
 
 def _named(

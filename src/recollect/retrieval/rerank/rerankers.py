@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,8 @@ class ConsensusReranker:
 
 # Reranking by words: one BM25 scale for passages of whatever origin.
 
+_Term = TypeVar("_Term", str, int)
+
 
 class Bm25Reranker:
     """Scores passages by BM25 computed from their texts, so that passages of several sources compare.
@@ -129,26 +132,45 @@ class Bm25Reranker:
         if not wanted or not candidates:
             return [0.0] * len(candidates)
         counted = [Counter(self._analyzer.terms(candidate.text)) for candidate in candidates]
-        lengths = [terms.total() for terms in counted]
-        average = self._average_length or max(1.0, sum(lengths) / len(lengths))
-        weights = self._query_weights(wanted, counted)
-        return [
-            math.fsum(
-                weights[term] * terms[term] * bm25.MAX_WEIGHT / (terms[term] + _saturation(length, average))
-                for term in weights.keys() & terms.keys()
-            )
-            for terms, length in zip(counted, lengths, strict=True)
-        ]
-
-    def _query_weights(self, wanted: Mapping[str, int], counted: Sequence[Mapping[str, int]]) -> dict[str, float]:
-        if self._document_frequencies is None:
-            frequencies = {term: sum(term in terms for terms in counted) for term in wanted}
-            chunks = len(counted)
-        else:
-            frequencies = {term: self._document_frequencies.get(term, 0) for term in wanted}
-            chunks = max(self._chunks, 1)
-        return {term: count * bm25.idf(frequencies[term], chunks) for term, count in wanted.items()}
+        return scores_of_texts(
+            wanted,
+            counted,
+            document_frequencies=self._document_frequencies,
+            chunks=self._chunks,
+            average_length=self._average_length,
+        )
 
 
-def _saturation(length: int, average: float) -> float:
-    return bm25.K1 * (1 - bm25.B + bm25.B * length / average)
+def scores_of_texts(
+    wanted: Mapping[_Term, int],
+    counted: Sequence[Mapping[_Term, int]],
+    *,
+    document_frequencies: Mapping[_Term, int] | None = None,
+    chunks: int = 0,
+    average_length: float | None = None,
+) -> list[float]:
+    """BM25 of texts, by how often each holds a term.
+
+    Args:
+        wanted: How often the query has each term.
+        counted: How often each text has it; at least one text.
+        document_frequencies: As of `Bm25Reranker`, like the others.
+        chunks: How many chunks that collection has.
+        average_length: Their average length in terms.
+    """
+    lengths = [sum(terms.values()) for terms in counted]
+    average = average_length or max(1.0, sum(lengths) / len(lengths))
+    if document_frequencies is None:
+        document_frequencies = {term: sum(term in terms for terms in counted) for term in wanted}
+        chunks = len(counted)
+    weights = {
+        term: count * bm25.idf(document_frequencies.get(term, 0), max(chunks, 1)) for term, count in wanted.items()
+    }
+    saturations = [bm25.K1 * (1 - bm25.B + bm25.B * length / average) for length in lengths]
+    return [
+        math.fsum(
+            weights[term] * terms[term] * bm25.MAX_WEIGHT / (terms[term] + saturation)
+            for term in weights.keys() & terms.keys()
+        )
+        for terms, saturation in zip(counted, saturations, strict=True)
+    ]

@@ -276,27 +276,19 @@ def listed(text: str) -> tuple[str, ...]:
 
 def configured(option: Option, config: RAGConfig) -> str:
     """What holds where an option is left out; empty: that depends."""
-    retrieval = config.retrieval
-    values: dict[str, object] = {
-        "mode": retrieval.mode,
-        "fusion": retrieval.fusion,
-        "dense_weight": retrieval.dense_weight,
-        "rrf_k": retrieval.rrf_k,
-        "candidates": retrieval.candidates,
-        "rerank": retrieval.rerank if config.reranking.provider == "none" else "hosted",
-        "rerank_candidates": retrieval.rerank_candidates,
-        "top_k": config.top_k,
-        "min_similarity": retrieval.similarity_threshold,
-        "min_relevance": retrieval.min_relevance,
-        "min_score": retrieval.min_score,
-        "collapse": "yes" if retrieval.collapse_duplicates else "no",
-        "enhance": "yes",
-        "pseudo_relevance": "yes" if retrieval.pseudo_relevance else "no",
-        "neighbours": 0,
-        "merge": "no",
-    }
-    found = values.get(option.name)
+    name = _SETTINGS.get(option.name, option.name)
+    if name == "rerank" and config.reranking.provider != "none":
+        return "hosted"
+    settings = _DEFAULTS | {"top_k": config.top_k}
+    found = settings[name] if name in settings else getattr(config.retrieval, name, None)
+    if isinstance(found, bool):
+        return "yes" if found else "no"
     return "" if found is None else str(found)
+
+
+# What settings are called that have another name than their option, and the options that have no setting.
+_SETTINGS = {"min_similarity": "similarity_threshold", "collapse": "collapse_duplicates"}
+_DEFAULTS: dict[str, object] = {"enhance": True, "neighbours": 0, "merge": False}
 
 
 def _value(option: Option, text: str) -> object:
