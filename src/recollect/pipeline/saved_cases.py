@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ValidationError
 
 from recollect.errors import PermissionDeniedError, UsageError
-from recollect.evaluation.case_files import SPELLINGS, Case, Persona, Suite, complaints, dump_suite
+from recollect.evaluation.case_files import SPELLINGS, Case, Suite, complaints, dump_suite
 from recollect.evaluation.rag_test import run_suite
 
 if TYPE_CHECKING:
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from recollect.evaluation.case_files import CaseSearch
     from recollect.evaluation.rag_test import Progress, SuiteResult
-    from recollect.model import Answer, RetrievalOptions, RetrievedContext
+    from recollect.model import Answer, RetrievalOptions, RetrievedContext, Scope
     from recollect.model.saved_case import SavedCase
     from recollect.pipeline.view import View
+    from recollect.store.saved_cases import SavedCaseRepository
 
 _LONGEST_NAME = 200
 
@@ -35,9 +36,8 @@ def saved_cases(view: View) -> list[SavedCase]:
         NotFoundError: There is no such collection.
         UsageError: The view is of several.
     """
-    at = view.standpoint
-    scope = replace(at.scope, as_of=None)
-    return at.store.saved_cases.list(scope, at.place(scope).collection_id)
+    kept, scope, collection_id = _kept(view)
+    return kept.list(scope, collection_id)
 
 
 def save_case(view: View, definition: Mapping[str, Any], *, as_of: datetime | None = None) -> int:
@@ -58,15 +58,13 @@ def save_case(view: View, definition: Mapping[str, Any], *, as_of: datetime | No
         ConflictError: The collection has as many as it may have.
     """
     case = _read(definition)
-    at = view.standpoint
-    scope = replace(at.scope, as_of=None)
-    if scope.principal is not None and scope.principal.user_id is None:
+    if (scope := view.standpoint.scope).principal is not None and scope.principal.user_id is None:
         raise PermissionDeniedError("Test cases are kept for a user, and this credential names none.")
-    collection_id = at.place(scope).collection_id
-    kept = {SPELLINGS.get(key, key): value for key, value in definition.items()} | {"name": case.name}
-    if "answerable" in kept:
-        kept["answerable"] = case.answerable
-    return at.store.saved_cases.save(scope, collection_id, name=case.name, definition=kept, as_of=as_of)
+    kept, scope, collection_id = _kept(view)
+    written = {SPELLINGS.get(key, key): value for key, value in definition.items()} | {"name": case.name}
+    if "answerable" in written:
+        written["answerable"] = case.answerable
+    return kept.save(scope, collection_id, name=case.name, definition=written, as_of=as_of)
 
 
 def delete_case(view: View, case_id: int) -> None:
@@ -75,9 +73,8 @@ def delete_case(view: View, case_id: int) -> None:
     Raises:
         NotFoundError: There is no such collection, or no such case for the principal.
     """
-    at = view.standpoint
-    scope = replace(at.scope, as_of=None)
-    at.store.saved_cases.delete(scope, at.place(scope).collection_id, case_id)
+    kept, scope, collection_id = _kept(view)
+    kept.delete(scope, collection_id, case_id)
 
 
 def asked_view(view: View, asked: CaseSearch) -> View:
@@ -130,11 +127,14 @@ def cases_as_yaml(cases: Sequence[SavedCase], *, comment: str = "") -> str:
         cases: From `saved_cases`, at least one.
         comment: Stands at the top.
     """
-    return dump_suite(
-        _in_file(cases),
-        comment=comment,
-        personas={_persona(at): {"as_of": at.isoformat()} for at in _moments(cases)},
-    )
+    content = _in_file(cases)
+    return dump_suite(content["cases"], comment=comment, personas=content["personas"])
+
+
+def _kept(view: View) -> tuple[SavedCaseRepository, Scope, int]:
+    at = view.standpoint
+    scope = replace(at.scope, as_of=None)
+    return at.store.saved_cases, scope, at.place(scope).collection_id
 
 
 def _read(definition: Mapping[str, Any]) -> Case:
@@ -149,12 +149,12 @@ def _read(definition: Mapping[str, Any]) -> Case:
 
 def suite_of(cases: Sequence[SavedCase]) -> Suite:
     """Test cases, at least one, as they are run."""
-    personas = {_persona(at): Persona(as_of=at) for at in _moments(cases)}
-    return Suite(personas=personas, cases=tuple(Case.model_validate(one) for one in _in_file(cases)))
+    return Suite.model_validate(_in_file(cases))
 
 
-def _in_file(cases: Sequence[SavedCase]) -> list[dict[str, Any]]:
+def _in_file(cases: Sequence[SavedCase]) -> dict[str, Any]:
     """The cases as a file has them; of two of one name, by different people, the second is numbered."""
+    personas: dict[str, dict[str, str]] = {}
     written: dict[str, dict[str, Any]] = {}
     for case in cases:
         name = case.definition["name"]
@@ -162,13 +162,7 @@ def _in_file(cases: Sequence[SavedCase]) -> list[dict[str, Any]]:
             name = f"{name} ({case.case_id})"
         written[name] = {**case.definition, "name": name}
         if case.as_of is not None:
-            written[name]["as"] = _persona(case.as_of)
-    return list(written.values())
-
-
-def _moments(cases: Sequence[SavedCase]) -> list[datetime]:
-    return sorted({case.as_of for case in cases if case.as_of is not None})
-
-
-def _persona(at: datetime) -> str:
-    return f"as of {at.isoformat()}"
+            moment = case.as_of.isoformat()
+            written[name]["as"] = f"as of {moment}"
+            personas[f"as of {moment}"] = {"as_of": moment}
+    return {"personas": dict(sorted(personas.items())), "cases": list(written.values())}
