@@ -43,7 +43,7 @@ def test_feedback_moves_a_sessions_weights_and_is_explained(adaptive: RAGPipelin
     memory = [one for one in context.passages if one.kind == "memory"]
     told = adaptive.view(session="chat").feedback.give(memory, helpful=True)
     assert told.session.memory_helpful == len(memory) > 0
-    after = assembler.assemble("locker", "hybrid", 500, "chat").found
+    after = assembler.assemble("locker", "hybrid", 500, "chat")
     assert after.weights == told.weights
     assert after.weights.memory > 0.6
     assert after.adaptation is not None
@@ -69,7 +69,7 @@ def test_feedback_in_general_moves_every_session(adaptive: RAGPipeline):
 def test_it_is_off_by_default_and_counts_all_the_same(adaptive: RAGPipeline, dsn: str, tmp_path: Path):
     with opened(dsn, tmp_path) as rag:
         assert rag.feedback.give("memory:chat", helpful=False).weights.memory < 0.6
-        context = rag.memory.assembler().assemble("locker", "hybrid", 500, "chat").found
+        context = rag.memory.assembler().assemble("locker", "hybrid", 500, "chat")
         assert (context.weights.memory, context.adaptation) == (0.6, None)
     assert used(adaptive, "chat") < 0.6
 
