@@ -136,5 +136,5 @@ def _show(ctx: CommandContext, found: HybridContext, *, explain: bool) -> None:
     ctx.note(f"{found.token_count:,} tokens: {parts}")
     if explain:
         told = context_explain_json(found)
-        used = told["weights"]
-        ctx.note(f"weights: documents {used['rag']:.2f}, memory {used['memory']:.2f} ({told['feedback']})")
+        used = found.weights
+        ctx.note(f"weights: documents {used.rag:.2f}, memory {used.memory:.2f} ({told['feedback']})")

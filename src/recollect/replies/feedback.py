@@ -53,7 +53,8 @@ def weight_adaptation_json(adaptation: WeightAdaptation, *, on: bool) -> WeightA
         adaptation: By the feedback that there is.
         on: Whether contexts use it.
     """
-    told: WeightAdaptationJson = {"on": on, **json_of(adaptation)}
+    told: WeightAdaptationJson = json_of(adaptation)
+    told["on"] = on
     return told
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import TypedDict
 
+from recollect.pipeline.models import EXTRACTIVE
 from recollect.server.dependencies import Reader
 from recollect.server.openai.errors import resource
 from recollect.server.openai.model_names import (
     EVERYWHERE,
-    EXTRACTIVE,
     chosen,
     configured_model,
     named_models,

@@ -28,6 +28,7 @@ from recollect.model.page import cursor_at
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
+from recollect.pipeline.models import EXTRACTIVE
 from recollect.pipeline.remembered_answers import SOURCES
 from recollect.pipeline.search import label
 from recollect.replies.memory import turn_json
@@ -36,7 +37,7 @@ from recollect.server.admission import hand_over
 from recollect.server.forms import received_form
 from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
-from recollect.server.openai.model_names import EXTRACTIVE, configured_model, may_be_named, named_models, written_by
+from recollect.server.openai.model_names import configured_model, may_be_named, named_models, written_by
 from recollect.server.pages import Page
 from recollect.server.schemas.base import Moment
 from recollect.server.schemas.retrieval import ChatBody
