@@ -123,7 +123,7 @@ def _parameter(declared: Operation, one: inspect.Parameter) -> inspect.Parameter
         # A flag has no opposite that is spelt out: leaving it away says that.
         flag = [f"--{one.name}"] if _plain(one.annotation) is bool else []
         name, shown = one.name, typer.Option(*flag, help=said, **bounds)
-    hint = Annotated[_plain(one.annotation), shown]
+    hint: Any = Annotated[_plain(one.annotation), shown]
     return one.replace(name=name, kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint)
 
 
