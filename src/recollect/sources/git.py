@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, ClassVar
+from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from recollect import interruption
 from recollect.errors import ParseError, SourceError, UsageError
@@ -31,7 +30,6 @@ from recollect.sources.base import (
     Content,
     Found,
     Item,
-    ItemGoneError,
     ItemLeftOutError,
     ListingBegins,
     ListingEnds,
@@ -60,7 +58,6 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _SCP = re.compile(r"(?P<user>[A-Za-z0-9_][A-Za-z0-9._-]*)@(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):(?P<path>[^:].*)")
 # What Git takes for a name of a branch, less what nobody needs.
 _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//|\.lock(?:/|$)))[^\s\x00-\x1f\x7f~^:?*\[\\]+(?<![/.])")
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class GitSettings(ConnectorSettings):
@@ -102,7 +99,7 @@ class GitSettings(ConnectorSettings):
     @field_validator("path", "grants_file")
     @classmethod
     def _inside(cls, path: str | None) -> str | None:
-        if path and (path.startswith("/") or "\0" in path or ".." in path.split("/")):
+        if path and (path.startswith("/") or not path.isprintable() or ".." in path.split("/")):
             raise ValueError("it is a path within the repository: docs/handbook")
         return None if path is None else path.strip("/")
 
@@ -192,8 +189,7 @@ class GitConnector:
         )
 
     def close(self) -> None:
-        """End the process that files are read from."""
-        self._git.close()
+        """As `Connector.close`: nothing is held between calls."""
 
     def changes(self, cursor: str | None) -> Iterator[Change]:
         """As `Connector.changes`."""
@@ -208,23 +204,18 @@ class GitConnector:
         self._commit = target
         if self._settings.path and not self._git.has(f"{target}:{self._settings.path}"):
             raise self._error(f"it has no folder {self._settings.path!r}")
-        rules_changed = self._read_rules(target, base)
-        after = before.after if before.target == target else None
-        if base is None or rules_changed:
-            yield from self._listing(target, after if before.commit is None else None)
-        elif base != target:
-            yield from self._difference(base, target, after)
+        if self._read_rules(target, base):
+            base = None  # every file is named, for its grants
+        if base != target:
+            yield from self._differences(base, target, before)
         yield Checkpoint(_Cursor(commit=target).text())
 
     def fetch(self, item: Item, *, max_bytes: int) -> Content:
         """As `Connector.fetch`, from the copy of this machine."""
-        try:
-            size, data = self._git.read(item.key, most_bytes=max_bytes)
-        except KeyError as exc:
-            raise ItemGoneError from exc
-        if data is None:
-            raise ParseError(item.uri, f"is larger than the limit ({size:,} of {max_bytes:,} bytes)")
-        if size <= _LFS_BYTES and data.startswith(_LFS):
+        if item.size is None or item.size > max_bytes:
+            raise ParseError(item.uri, f"is larger than the limit ({item.size or 0:,} of {max_bytes:,} bytes)")
+        data = self._git.blob(item.key)
+        if item.size <= _LFS_BYTES and data.startswith(_LFS):
             raise ItemLeftOutError("is kept in Git LFS: what stands in the repository is a pointer to it")
         return Content(data=data, metadata={"commit": self._commit, "blob": item.key})
 
@@ -232,51 +223,29 @@ class GitConnector:
         """As `Connector.grants`: the last rule that matches."""
         return self._rules.of(item.uri)
 
-    def _listing(self, target: str, after: str | None) -> Iterator[Change]:
-        """Every file of a commit; behind a path, where an interrupted run had come to it."""
-        listed = self._git.run("ls-tree", "-r", "-z", "-l", "--full-tree", target, *self._below())
-        found = (_listed(entry) for entry in listed.split(b"\0") if entry)
-        files = [
-            (self._uri(path), number, size)
-            for mode, number, size, path in found
-            if mode.startswith("100") and not self._is_rules(path)
-        ]
-        if after is None:
-            yield ListingBegins()
-        names = [uri for uri, _, _ in files]
-        start = names.index(after) + 1 if after in names else 0
-        for rank, (uri, number, size) in enumerate(islice(files, start, None), 1):
-            yield Found(Item(uri=uri, revision=number, size=size, key=number))
-            if rank % _CHECKPOINT_EVERY == 0:
-                yield Checkpoint(_Cursor(target=target, after=uri).text())
-        yield ListingEnds()
-
-    def _difference(self, base: str, target: str, after: str | None) -> Iterator[Change]:
+    def _differences(self, base: str | None, target: str, before: _Cursor) -> Iterator[Change]:
+        """What changed from one commit to another, behind where an interrupted run had come to; None: every file."""
         options = ("-r", "-z", "--raw", "--no-renames", "--no-commit-id", "--no-abbrev")
-        told = self._git.run("diff-tree", *options, base, target, *self._below()).split(b"\0")
-        pairs = list(zip(told[::2], told[1::2], strict=False))
-        sizes = self._sizes([header.split()[3].decode() for header, _ in pairs])
-        skipping = after is not None and any(self._uri(path) == after for _, path in pairs)
-        for rank, (header, path) in enumerate(pairs, 1):
-            uri = self._uri(path)
-            if skipping:
-                skipping = uri != after
-                continue
-            _, mode, _, number, _ = header.decode().split()
+        below = ("--", self._settings.path) if self._settings.path else ()
+        told = self._git.run("diff-tree", *options, base or self._git.empty_tree(), target, *below).split(b"\0")[:-1]
+        # A header holds the modes before and after, the numbers before and after, and what became of the file.
+        headers, paths = [header.decode().split() for header in told[::2]], told[1::2]
+        sizes = self._git.sizes([number for _, _, _, number, _ in headers])
+        uris = [self._uri(path) for path in paths]
+        goes_on = (before.commit, before.target) == (base, target) and before.after in uris
+        if base is None and not goes_on:
+            yield ListingBegins()
+        start = uris.index(before.after or "") + 1 if goes_on else 0
+        files = islice(zip(uris, paths, headers, strict=True), start, None)
+        for rank, (uri, path, (_, mode, _, number, _)) in enumerate(files, 1):
             if mode.startswith("100") and not self._is_rules(path):
                 yield Found(Item(uri=uri, revision=number, size=sizes.get(number), key=number))
-            else:
+            elif base is not None:
                 yield Removed(uri)
             if rank % _CHECKPOINT_EVERY == 0:
                 yield Checkpoint(_Cursor(commit=base, target=target, after=uri).text())
-
-    def _sizes(self, numbers: list[str]) -> dict[str, int]:
-        asked = "".join(f"{number}\n" for number in numbers).encode()
-        told = self._git.run("cat-file", "--batch-check", stdin=asked).decode().splitlines()
-        return {words[0]: int(words[2]) for line in told if len(words := line.split()) == 3}
-
-    def _below(self) -> tuple[str, ...]:
-        return ("--", self._settings.path) if self._settings.path else ()
+        if base is None:
+            yield ListingEnds()
 
     def _is_rules(self, path: bytes) -> bool:
         """Whether it says who may read what, which is no document."""
@@ -291,24 +260,19 @@ class GitConnector:
         name = self._settings.grants_file
         if name is None:
             return False
-        now = self._number(f"{target}:{name}")
+        now = self._git.number(f"{target}:{name}")
         if now is None:
             raise self._error(f"it has no {name!r}, which says who may read it")
-        _, data = self._git.read(now, most_bytes=_RULES_BYTES)
-        if data is None:
+        if self._git.sizes([now]).get(now, 0) > _RULES_BYTES:
             raise self._error(f"{name!r} is too long")
+        data = self._git.blob(now)
         try:
             own = GrantRules.read(data.decode("utf-8").splitlines(), name=name)
         except (UsageError, UnicodeDecodeError) as exc:
             raise self._error(f"{name!r} cannot be read: {exc}") from exc
         given = GrantRules.read(self._settings.grants)
         self._rules = GrantRules((*given.rules, *own.rules))
-        return base is not None and self._number(f"{base}:{name}") != now
-
-    def _number(self, name: str) -> str | None:
-        if not self._git.has(name):
-            return None
-        return self._git.run("rev-parse", "--verify", name).decode().strip()
+        return base is not None and self._git.number(f"{base}:{name}") != now
 
     def _tidy(self) -> None:
         packs = list((self._surroundings.folder / "repository.git" / "objects" / "pack").glob("*.pack"))
@@ -346,8 +310,10 @@ class GitConnector:
         return SourceError(self._settings.location, reason, retryable=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cursor:
+_Commit = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
+
+
+class _Cursor(BaseModel):
     """How far a repository was read.
 
     Attributes:
@@ -356,29 +322,19 @@ class _Cursor:
         after: The last path of it that was read.
     """
 
-    commit: str | None = None
-    target: str | None = None
+    commit: _Commit | None = None
+    target: _Commit | None = None
     after: str | None = None
 
     @classmethod
     def read(cls, text: str | None) -> _Cursor:
         try:
-            told = json.loads(text or "{}")
-            cursor = cls(**{name: told.get(name) for name in ("commit", "target", "after")})
-        except (ValueError, AttributeError, TypeError):
+            return cls.model_validate_json(text or "{}")
+        except ValidationError:
             return cls()
-        known = (number is None or _COMMIT.fullmatch(number) for number in (cursor.commit, cursor.target))
-        return cursor if all(known) else cls()
 
     def text(self) -> str:
-        told = {"commit": self.commit, "target": self.target, "after": self.after}
-        return json.dumps({name: value for name, value in told.items() if value is not None})
-
-
-def _listed(entry: bytes) -> tuple[str, str, int | None, bytes]:
-    header, _, path = entry.partition(b"\t")
-    mode, _, number, size = header.decode().split()
-    return mode, number, int(size) if size.isdigit() else None, path
+        return self.model_dump_json(exclude_none=True)
 
 
 def _is_loopback(host: str) -> bool:
@@ -475,13 +431,6 @@ class Git:
         self._environment = {name: environment[name] for name in _INHERITED if name in environment}
         self._seconds = seconds
         self._blocks = max(1, most_bytes // _BLOCK)
-        self._lock = threading.Lock()
-        self._reader: subprocess.Popen[bytes] | None = None
-
-    def close(self) -> None:
-        """End the process that objects are read from."""
-        with self._lock:
-            self._end_reader()
 
     def make(self) -> None:
         """Make the repository where there is none, and one in the place of what is none.
@@ -531,51 +480,27 @@ class Git:
         """Whether there is such an object."""
         return self._call("cat-file", "-e", name).returncode == 0
 
-    def read(self, number: str, *, most_bytes: int) -> tuple[int, bytes | None]:
-        """The size of a blob and its bytes; None where they are more than that.
+    def number(self, name: str) -> str | None:
+        """The number of an object; None: there is none of that name."""
+        return self.run("rev-parse", "--verify", name).decode().strip() if self.has(name) else None
+
+    def empty_tree(self) -> str:
+        """The number of a folder without files, which everything differs from."""
+        return self.run("mktree").decode().strip()
+
+    def sizes(self, numbers: Sequence[str]) -> dict[str, int]:
+        """How long objects are, in bytes; those that are missing are left out."""
+        told = self.run("cat-file", "--batch-check", stdin="".join(f"{one}\n" for one in numbers).encode())
+        found = (line.split() for line in told.decode().splitlines())
+        return {words[0]: int(words[2]) for words in found if len(words) == 3}
+
+    def blob(self, number: str) -> bytes:
+        """The bytes of a file.
 
         Raises:
-            KeyError: There is no such blob.
             SourceError: The repository cannot be read.
         """
-        with self._lock:
-            reader = self._reader or self._start_reader()
-            assert reader.stdin is not None and reader.stdout is not None, "both are pipes"
-            try:
-                reader.stdin.write(f"{number}\n".encode())
-                reader.stdin.flush()
-                header = reader.stdout.readline().split()
-                if len(header) != 3 or header[1] != b"blob":
-                    self._end_reader()
-                    raise KeyError(number)
-                size = int(header[2])
-                if size > most_bytes:
-                    self._end_reader()
-                    return size, None
-                return size, _exactly(reader.stdout, size + 1)[:-1]
-            except (OSError, EOFError) as exc:
-                self._end_reader()
-                raise SourceError(self._location, "its copy on this machine cannot be read", retryable=True) from exc
-
-    def _start_reader(self) -> subprocess.Popen[bytes]:
-        self._reader = subprocess.Popen(
-            ["git", "cat-file", "--batch"],
-            cwd=self._folder,
-            env=self._env(None),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        return self._reader
-
-    def _end_reader(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            with _ended(reader):
-                for pipe in (reader.stdin, reader.stdout):
-                    if pipe is not None:
-                        with suppress(OSError):
-                            pipe.close()
+        return self.run("cat-file", "blob", number)
 
     def _call(
         self, *words: str, stdin: bytes = b"", transport: Transport | None = None, folder: Path | None = None
@@ -594,20 +519,26 @@ class Git:
             )
         except OSError as exc:
             raise SourceError(self._location, f"Git cannot be started ({exc.strerror})", retryable=False) from exc
-        with _ended(process):
-            deadline = time.monotonic() + self._seconds
-            given: bytes | None = stdin
-            while True:
-                try:
-                    out, err = process.communicate(given, timeout=_WAIT_SECONDS)
-                    break
-                except subprocess.TimeoutExpired:
-                    given = None
-                    interruption.check()
-                    if time.monotonic() > deadline:
-                        raise SourceError(
-                            self._location, "its server does not answer in time", retryable=True
-                        ) from None
+        deadline = time.monotonic() + self._seconds
+        given: bytes | None = stdin
+        with process:
+            try:
+                while True:
+                    try:
+                        out, err = process.communicate(given, timeout=_WAIT_SECONDS)
+                        break
+                    except subprocess.TimeoutExpired:
+                        given = None
+                        interruption.check()
+                        if time.monotonic() > deadline:
+                            raise SourceError(
+                                self._location, "its server does not answer in time", retryable=True
+                            ) from None
+            finally:
+                # Whatever happens, the process and what it has started are gone afterwards.
+                if process.poll() is None:
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.killpg(process.pid, signal.SIGKILL)
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
     def _env(self, transport: Transport | None) -> dict[str, str]:
@@ -654,29 +585,3 @@ _SSH = tuple(
     for option in ("BatchMode=yes", "StrictHostKeyChecking=yes", "ForwardAgent=no", "ClearAllForwardings=yes")
     for word in ("-o", option)
 )
-
-
-def _exactly(pipe: IO[bytes], size: int) -> bytes:
-    data = pipe.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
-
-
-@contextmanager
-def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Whatever happens, the process and what it has started are gone afterwards."""
-    try:
-        yield
-    finally:
-        if process.poll() is None:
-            with suppress(ProcessLookupError, PermissionError):
-                if os.getpgid(process.pid) == process.pid:
-                    os.killpg(process.pid, 9)
-            with suppress(ProcessLookupError):
-                process.kill()
-            process.wait()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()

@@ -10,20 +10,21 @@ import socket
 import ssl
 import threading
 import time
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.utils import decode_rfc2231
-from functools import partial
+from itertools import takewhile
+from operator import methodcaller
 from quopri import decodestring
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from recollect.errors import ParseError, SourceError, UsageError
 from recollect.model.attached import attached_name, stored_name
@@ -52,8 +53,9 @@ Value: TypeAlias = "bytes | list[Value] | None"
 # A list of the numbers of five million messages; nothing else that is asked for is as long, but for what is fetched.
 _REPLY_BYTES = 64 * 1024 * 1024
 _DEEPEST = 64
-_TOKEN = re.compile(rb'\s*(?:(\()|(\))|"((?:[^"\\]|\\.)*)"|([^\s()"]+))')
-_LITERAL = re.compile(rb"\{(\d+)\+?\}$")
+_TOO_MUCH = "its server sends more than was asked for"
+_TOKEN = re.compile(rb"""(?P<opened>\()|(?P<closed>\))|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<atom>[^\s()"]+)|(?P<odd>\S)""")
+_LITERAL = re.compile(rb"\{\d+\+?\}$")
 _ENCODED = re.compile(r"[^\x20-\x7e]+|&")
 _SHIFTED = re.compile(r"&([A-Za-z0-9+,]*)-")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f]")
@@ -63,12 +65,12 @@ class ReplyError(Exception):
     """The server says what no server should: more than was asked for, or what cannot be understood."""
 
 
-class _TimedStream(io.RawIOBase):
-    """What comes over a socket, until a moment: a server that sends a byte now and then does not hold anybody up."""
+class _BoundedStream(io.RawIOBase):
+    """What comes over a socket, so long and so much: a server that sends a byte now and then holds nobody up."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self.deadline = float("inf")
+        self.deadline, self.left = float("inf"), _REPLY_BYTES
 
     def readable(self) -> bool:
         return True
@@ -78,7 +80,11 @@ class _TimedStream(io.RawIOBase):
         if left <= 0:
             raise TimeoutError("the server takes too long")
         self._sock.settimeout(min(left, 3600.0))
-        return self._sock.recv_into(buffer)  # type: ignore[arg-type]
+        came = self._sock.recv_into(buffer)  # type: ignore[arg-type]
+        self.left -= came
+        if self.left < 0:
+            raise ReplyError(_TOO_MUCH)
+        return came
 
 
 class Session(imaplib.IMAP4):
@@ -105,7 +111,6 @@ class Session(imaplib.IMAP4):
     ) -> None:
         self._addresses, self._context, self._starttls = addresses, context, starttls
         self._seconds = timeout_seconds
-        self._left = _REPLY_BYTES
         super().__init__(host, port, timeout=timeout_seconds)
         if starttls and context is not None:
             self.begin()
@@ -119,7 +124,7 @@ class Session(imaplib.IMAP4):
     def begin(self, *, max_bytes: int = _REPLY_BYTES) -> None:
         """The next command has its own time, and its reply its own length."""
         self._stream.deadline = time.monotonic() + self._seconds
-        self._left = max_bytes
+        self._stream.left = max_bytes
         self.untagged_responses.clear()
 
     def open(self, host: str = "", port: int = 143, timeout: float | None = None) -> None:
@@ -140,40 +145,32 @@ class Session(imaplib.IMAP4):
         raise problem
 
     def _listen(self) -> None:
-        self._stream = _TimedStream(self.sock)
+        self._stream = _BoundedStream(self.sock)
         self._stream.deadline = time.monotonic() + self._seconds
         self.file = io.BufferedReader(self._stream)
 
     def read(self, size: int) -> bytes:
         """A literal, no longer than what may come; called by `imaplib`."""
-        return self._counted(self.file.read(self._room(size)))  # type: ignore[arg-type]
+        if size > self._stream.left:
+            raise ReplyError(_TOO_MUCH)
+        return self.file.read(size)  # type: ignore[return-value]
 
     def readline(self) -> bytes:
-        """A line, likewise."""
-        return self._counted(self.file.readline(self._left + 1))  # type: ignore[arg-type]
-
-    def _counted(self, data: bytes) -> bytes:
-        self._left -= len(data)
-        self._room(0)
-        return data
-
-    def _room(self, size: int) -> int:
-        if size > self._left or self._left < 0:
-            raise ReplyError("its server sends more than was asked for")
-        return size
+        """A line; called by `imaplib`, which would take a long one for an error."""
+        return self.file.readline()  # type: ignore[return-value]
 
 
-def values(parts: Sequence[object]) -> list[Value]:
-    """The values of one reply of `imaplib`, whose literals are pairs of a line and bytes.
+def values(lines: Iterable[object]) -> list[Value]:
+    """The values of a command's replies, one after the other; `imaplib` gives a line that ends in a literal with it.
 
     Raises:
-        ReplyError: It is not to be understood.
+        ReplyError: They are not to be understood.
     """
     stack: list[list[Value]] = [[]]
-    for part in parts:
-        line, literal = part if isinstance(part, tuple) else (part, None)
-        for token in _tokens(line if literal is None else _LITERAL.sub(b"", line)):
-            _take(stack, token)
+    for line in lines:
+        text, literal = line if isinstance(line, tuple) else (line or b"", None)
+        for found in _TOKEN.finditer(text if literal is None else _LITERAL.sub(b"", text)):
+            _take(stack, found)
         if literal is not None:
             stack[-1].append(literal)
     if len(stack) > 1:
@@ -181,49 +178,23 @@ def values(parts: Sequence[object]) -> list[Value]:
     return stack[0]
 
 
-def _take(stack: list[list[Value]], token: bytes) -> None:
-    if token == b"(":
-        stack.append([])
-        if len(stack) > _DEEPEST:
-            raise ReplyError("its server nests lists without end")
-    elif token == b")":
-        done = stack.pop()
-        if not stack:
-            raise ReplyError("its server closes what it did not open")
-        stack[-1].append(done)
-    elif token[:1] == b'"':
-        stack[-1].append(token[1:])
-    else:
-        stack[-1].append(None if token.upper() == b"NIL" else token)
-
-
-def _tokens(line: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(line):
-        found = _TOKEN.match(line, at)
-        if found is None:
-            if line[at:].strip():
-                raise ReplyError("its server sends what is no list")
-            return
-        at = found.end()
-        opened, closed, quoted, atom = found.groups()
-        # A text keeps its first quotation mark: "NIL" is one, NIL is nothing.
-        yield opened or closed or atom or b'"' + re.sub(rb"\\(.)", rb"\1", quoted)
-
-
-def replies(lines: Sequence[object]) -> Iterator[list[Value]]:
-    """The replies to one command, each as its values; `imaplib` puts what follows a literal behind it."""
-    waiting: list[object] = []
-    for line in lines:
-        if line is None:
-            continue
-        waiting.append(line)
-        if isinstance(line, tuple):
-            continue
-        yield values(waiting)
-        waiting = []
-    if waiting:
-        yield values(waiting)
+def _take(stack: list[list[Value]], found: re.Match[bytes]) -> None:
+    match found.lastgroup:
+        case "opened":
+            stack.append([])
+            if len(stack) > _DEEPEST:
+                raise ReplyError("its server nests lists without end")
+        case "closed":
+            if len(stack) == 1:
+                raise ReplyError("its server closes what it did not open")
+            done = stack.pop()
+            stack[-1].append(done)
+        case "quoted":
+            stack[-1].append(re.sub(rb"\\(.)", rb"\1", found["quoted"]))
+        case "atom":
+            stack[-1].append(None if found[0].upper() == b"NIL" else found[0])
+        case _:
+            raise ReplyError("its server sends what is no list")
 
 
 def quoted(folder: str) -> str:
@@ -244,14 +215,9 @@ def encoded(folder: str) -> str:
         >>> encoded("Entwürfe & mehr"), decoded("Entw&APw-rfe &- mehr")
         ('Entw&APw-rfe &- mehr', 'Entwürfe & mehr')
     """
-
-    def shifted(found: re.Match[str]) -> str:
-        if found[0] == "&":
-            return "&-"
-        data = b64encode(found[0].encode("utf-16-be")).decode().rstrip("=").replace("/", ",")
-        return f"&{data}-"
-
-    return _ENCODED.sub(shifted, folder)
+    return _ENCODED.sub(
+        lambda found: "&-" if found[0] == "&" else f"&{found[0].encode('utf-7').decode()[1:].replace('/', ',')}", folder
+    )
 
 
 def decoded(folder: str) -> str:
@@ -281,30 +247,22 @@ class Part:
     is_text: bool
 
 
-def parts_of(structure: list[Value], at: str = "") -> list[Part]:
+def parts_of(structure: Value, at: str = "") -> list[Part]:
     """The leaves of a message's structure (RFC 3501, 7.4.2), with a name where they are attached."""
-    if structure and isinstance(structure[0], list):
-        found: list[Part] = []
-        for index, inner in enumerate(structure, 1):
-            if not isinstance(inner, list):
-                break
-            found += parts_of(inner, f"{at}.{index}" if at else str(index))
-        return found
-    if len(structure) < 7:
+    if isinstance(structure, list) and structure and isinstance(structure[0], list):
+        inner = enumerate(takewhile(lambda one: isinstance(one, list), structure), 1)
+        return [part for index, one in inner for part in parts_of(one, f"{at}.{index}" if at else str(index))]
+    if not isinstance(structure, list) or len(structure) < 7:
         return []
     kind, subtype, given, _, _, encoding, size = structure[:7]
     media = f"{_text(kind)}/{_text(subtype)}".lower()
-    params = _params(given)
-    disposition = next(
-        (one for one in structure[7:] if isinstance(one, list) and len(one) == 2 and _is_word(one[0])), None
+    placed, how = next(
+        (one for one in structure[7:] if isinstance(one, list) and len(one) == 2 and _is_word(one[0])), (b"", None)
     )
-    placed, how = (_text(disposition[0]).lower(), _params(disposition[1])) if disposition else ("", {})
-    name = how.get("filename") or params.get("name")
-    if name is None and (placed == "attachment" or media == "message/rfc822"):
-        name = "attached"
-    section = at or "1"
-    safe = attached_name(name, media) if name else ""
-    return [Part(section, safe, _text(encoding).lower(), number(size), media.startswith("text/"))]
+    name = _params(how).get("filename") or _params(given).get("name")
+    attached = name or _text(placed).lower() == "attachment" or media == "message/rfc822"
+    safe = attached_name(name, media) if attached else ""
+    return [Part(at or "1", safe, _text(encoding).lower(), number(size), media.startswith("text/"))]
 
 
 def _is_word(value: Value) -> bool:
@@ -344,16 +302,16 @@ def number(value: Value) -> int:
     return int(value) if isinstance(value, bytes) and value.isdigit() and len(value) < 20 else 0
 
 
-_Result = TypeVar("_Result")
-
 # Messages whose structure is asked for at once.
 _PAGE = 200
 _MOST_MESSAGES = 5_000_000
 _MOST_ATTACHMENTS = 100
 _STRUCTURE_BYTES = 16 * 1024 * 1024
-# What a literal brings beside its bytes.
-_BESIDE_BYTES = 4_096
+# What a literal brings beside its bytes, and what is read of it ahead.
+_BESIDE_BYTES = 16_384
 _PORTS = {"imaps": 993, "imap": 143}
+# Which message of which folder, with that folder's UIDVALIDITY, a listing had come to.
+_CURSOR: TypeAdapter[tuple[str, int, int]] = TypeAdapter(tuple[str, int, int])
 
 
 class ImapSettings(ConnectorSettings):
@@ -443,25 +401,20 @@ class ImapConnector:
         self._owner = read_permissions([owner], name="owner").as_tokens() if owner else None
         self._context = None if settings.unencrypted and self._scheme == "imap" else _context(settings)
         self._session: Session | None = None
-        self._selected: tuple[str, int] | None = None
+        self._selected = ("", 0)
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Log out."""
-        session, self._session, self._selected = self._session, None, None
+        """Close the connection."""
+        session, self._session, self._selected = self._session, None, ("", 0)
         if session is not None:
-            try:
-                session.begin()
-                session.logout()
-            except (imaplib.IMAP4.error, OSError, ReplyError):
-                session.shutdown()
+            session.shutdown()
 
     def changes(self, cursor: str | None) -> Iterator[Change]:
         """As `Connector.changes`; the cursor says which message of which folder an interrupted listing had come to."""
         folders = self._folders()
-        after = _after(cursor)
-        if after is None or not self._stands(after, folders):
-            after = None
+        after = self._behind(cursor, folders)
+        if after is None:
             yield ListingBegins()
         for folder in sorted(folders):
             if after is not None and folder < after[0]:
@@ -499,48 +452,41 @@ class ImapConnector:
         found: dict[str, str] = {}
         for pattern in self._settings.folders:
             named = len(found)
-            for reply in self._done(partial(_list, quoted(pattern))):
-                if len(reply) != 3 or not isinstance(reply[0], list) or not isinstance(reply[2], bytes):
+            replies = self._done(methodcaller("list", '""', quoted(pattern)))
+            for start in range(0, len(replies), 3):
+                flags, parted, name = [*replies[start : start + 3], None, None][:3]
+                if not isinstance(flags, list) or not isinstance(name, bytes):
                     raise self._error("its server names folders in a way of its own", retryable=False)
-                flags = {flag.lower() for flag in reply[0] if isinstance(flag, bytes)}
-                if not flags & {b"\\noselect", b"\\nonexistent"}:
-                    parted = reply[1].decode("latin-1") if isinstance(reply[1], bytes) else ""
-                    found[decoded(reply[2].decode("utf-8", "replace"))] = parted
+                if not {b"\\noselect", b"\\nonexistent"} & {flag.lower() for flag in flags if isinstance(flag, bytes)}:
+                    found[decoded(_text(name))] = _text(parted)
             if len(found) == named and not set("*%") & set(pattern) and pattern not in found:
                 raise self._error(f"it has no folder {pattern!r}", retryable=False)
         return found
 
-    def _stands(self, after: tuple[str, int, int], folders: dict[str, str]) -> bool:
-        """Whether an interrupted listing can be gone on with: its folder is there, and is numbered as it was."""
-        return after[0] in folders and self._numbers(after[0], after[2])[0] == after[1]
+    def _behind(self, cursor: str | None, folders: dict[str, str]) -> tuple[str, int, int] | None:
+        """Where an interrupted listing can be gone on with: its folder is there, and is numbered as it was."""
+        try:
+            folder, validity, uid = _CURSOR.validate_json(cursor or "")
+        except ValidationError:
+            return None
+        stands = folder in folders and self._numbers(folder, uid)[0] == validity
+        return (folder, validity, uid) if stands else None
 
     def _numbers(self, folder: str, after: int) -> tuple[int, list[int]]:
         """A folder's UIDVALIDITY, and the numbers of its messages behind one, in order."""
-
-        def ask(session: Session) -> tuple[int, list[int]]:
-            validity = self._select(session, folder)
-            lines = _of(session.uid("SEARCH", f"UID {after + 1}:*"))
-            # The range names the last message also where its number is smaller.
-            numbers = sorted({int(one) for line in lines if isinstance(line, bytes) for one in line.split()})
-            return validity, [one for one in numbers if one > after]
-
-        validity, found = self._done(ask)
-        if len(found) > _MOST_MESSAGES:
-            raise self._error("its server names messages without end", retryable=False)
-        return validity, found
+        validity, told = self._about(folder, None, "SEARCH", f"UID {after + 1}:*")
+        found = sorted(set(map(number, told)))
+        if len(found) > _MOST_MESSAGES or 0 in found:
+            raise self._error("its server names messages without end, or without a number", retryable=False)
+        # The range names the last message also where its number is smaller.
+        return validity, [one for one in found if one > after]
 
     def _page(self, folder: str, parted: str, validity: int, uids: Sequence[int]) -> Iterator[Item]:
-        wanted = "(UID RFC822.SIZE BODYSTRUCTURE)"
-
-        def ask(session: Session) -> list[list[Value]]:
-            self._require(session, folder, validity)
-            session.begin(max_bytes=_STRUCTURE_BYTES)
-            return list(replies(_of(session.uid("FETCH", ",".join(map(str, uids)), wanted))))
-
+        wanted = ("FETCH", ",".join(map(str, uids)), "(UID RFC822.SIZE BODYSTRUCTURE)")
+        _, replies = self._about(folder, validity, *wanted, max_bytes=_STRUCTURE_BYTES)
         place = "/".join(stored_name(part) for part in (folder.split(parted) if parted else [folder]) if part)
         asked = set(uids)
-        for reply in self._done(ask):
-            told = _told(reply)
+        for told in _told(replies):
             uid, size = number(told.get(b"UID")), number(told.get(b"RFC822.SIZE"))
             if uid not in asked:
                 continue  # what other clients do there is told too
@@ -548,7 +494,7 @@ class ImapConnector:
             yield from self._items(folder, place, validity, uid, size, told.get(b"BODYSTRUCTURE"))
 
     def _items(self, folder: str, place: str, validity: int, uid: int, size: int, structure: Value) -> Iterator[Item]:
-        parts = parts_of(structure) if isinstance(structure, list) else []
+        parts = parts_of(structure)
         attached = [part for part in parts if part.name][:_MOST_ATTACHMENTS]
         revision, uri = f"{validity}.{uid}", f"{place}/{uid}"
         text = next((part.section for part in parts if part.is_text and not part.name), "1")
@@ -562,15 +508,10 @@ class ImapConnector:
             yield Item(uri=name, revision=revision, size=length, key=key, attached_to=f"{uri}.eml")
 
     def _body(self, folder: str, validity: int, uid: int, section: str, *, max_bytes: int) -> bytes:
-        def ask(session: Session) -> list[list[Value]]:
-            self._require(session, folder, validity)
-            # A byte more than may be, so that it is seen that there are more.
-            session.begin(max_bytes=max_bytes + _BESIDE_BYTES)
-            wanted = f"(UID BODY.PEEK[{section}]<0.{max_bytes + 1}>)"
-            return list(replies(_of(session.uid("FETCH", str(uid), wanted))))
-
-        for reply in self._done(ask):
-            told = _told(reply)
+        # A byte more than may be, so that it is seen that there are more.
+        wanted = ("FETCH", str(uid), f"(UID BODY.PEEK[{section}]<0.{max_bytes + 1}>)")
+        _, replies = self._about(folder, validity, *wanted, max_bytes=max_bytes + _BESIDE_BYTES)
+        for told in _told(replies):
             data = next((value or b"" for name, value in told.items() if name.startswith(b"BODY[")), None)
             if number(told.get(b"UID")) == uid and isinstance(data, bytes):
                 return data
@@ -590,38 +531,54 @@ class ImapConnector:
 
     # The connection
 
-    def _select(self, session: Session, folder: str) -> int:
-        """A folder is what the next commands are about; its UIDVALIDITY. It is opened for reading alone."""
-        session.begin()
-        try:
-            _of(session.select(quoted(folder), readonly=True))
-        except _RefusedError as exc:
-            raise self._error(f"it has no folder {folder!r} that may be read", retryable=False) from exc
+    def _about(
+        self, folder: str, validity: int | None, *command: str, max_bytes: int = _REPLY_BYTES
+    ) -> tuple[int, list[Value]]:
+        """A folder's UIDVALIDITY, and what the server replies to a command about its messages.
+
+        Args:
+            folder: Which; it is opened for reading alone.
+            validity: As it was numbered before; None: it is looked up.
+            command: With its arguments.
+            max_bytes: How long the reply may be.
+        """
+        numbered = 0
+
+        def ask(session: Session) -> tuple[str, Sequence[object]]:
+            nonlocal numbered
+            if validity is None or self._selected != (folder, validity):
+                self._select(session, folder)
+            numbered = self._selected[1]
+            if validity not in {None, numbered}:
+                raise self._error(f"the folder {folder!r} was numbered anew meanwhile", retryable=True)
+            session.begin(max_bytes=max_bytes)
+            return session.uid(*command)
+
+        replies = self._done(ask)
+        return numbered, replies
+
+    def _select(self, session: Session, folder: str) -> None:
+        """A folder is what the next commands are about."""
+        status, _ = session.select(quoted(folder), readonly=True)
+        if status != "OK":
+            raise self._error(f"it has no folder {folder!r} that may be read", retryable=False)
         _, told = session.response("UIDVALIDITY")
-        validity = int(told[0]) if told and isinstance(told[0], bytes) and told[0].isdigit() else 0
-        self._selected = (folder, validity)
-        session.begin()
-        return validity
+        self._selected = (folder, number(told[0]) if told else 0)
 
-    def _require(self, session: Session, folder: str, validity: int) -> None:
-        if self._selected != (folder, validity) and self._select(session, folder) != validity:
-            raise self._error(f"the folder {folder!r} was numbered anew meanwhile", retryable=True)
-        session.begin()
-
-    def _done(self, ask: Callable[[Session], _Result]) -> _Result:
+    def _done(self, ask: Callable[[Session], tuple[str, Sequence[object]]]) -> list[Value]:
         """Ask the server; once more over a new connection, where it has let go of the one that there was."""
         with self._lock, self._told():
             fresh = self._session is None
             try:
-                return ask(self._connected())
+                return _replies(ask, self._connected())
             except (imaplib.IMAP4.abort, OSError):
-                self._drop()
+                self.close()
                 if fresh:
                     raise
-                return ask(self._connected())
+                return _replies(ask, self._connected())
             except (ReplyError, imaplib.IMAP4.error, ValueError):
                 # What comes next over it would be taken for another command's reply.
-                self._drop()
+                self.close()
                 raise
 
     def _connected(self) -> Session:
@@ -660,11 +617,6 @@ class ImapConnector:
         except imaplib.IMAP4.error as exc:
             raise self._error("its server refuses the user or the password", retryable=False) from exc
 
-    def _drop(self) -> None:
-        session, self._session, self._selected = self._session, None, None
-        if session is not None:
-            session.shutdown()
-
     @contextmanager
     def _told(self) -> Iterator[None]:
         """Foreign errors as ours. What the server says is not repeated: it may be what it was told."""
@@ -699,36 +651,20 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _list(pattern: str, session: Session) -> list[list[Value]]:
+def _replies(ask: Callable[[Session], tuple[str, Sequence[object]]], session: Session) -> list[Value]:
     session.begin()
-    return list(replies(_of(session.list('""', pattern))))
-
-
-def _of(reply: tuple[str, Sequence[object]]) -> list[object]:
-    status, lines = reply
+    status, lines = ask(session)
     if status != "OK":
         raise _RefusedError(status)
-    return list(lines)
+    return values(lines)
 
 
-def _told(reply: list[Value]) -> dict[bytes, Value]:
-    """The items of a FETCH reply: ``12 (UID 7 RFC822.SIZE 300 …)``."""
-    listed = next((value for value in reply if isinstance(value, list)), [])
-    return {
-        name.upper(): value for name, value in zip(listed[::2], listed[1::2], strict=False) if isinstance(name, bytes)
-    }
-
-
-def _after(cursor: str | None) -> tuple[str, int, int] | None:
-    try:
-        folder, validity, uid = json.loads(cursor or "")
-    except (ValueError, TypeError):
-        return None
-    return (
-        (folder, validity, uid)
-        if isinstance(folder, str) and isinstance(validity, int) and isinstance(uid, int)
-        else None
-    )
+def _told(replies: Sequence[Value]) -> Iterator[dict[bytes, Value]]:
+    """The items of replies to FETCH: ``12 (UID 7 RFC822.SIZE 300 …)``."""
+    for listed in replies:
+        if isinstance(listed, list):
+            pairs = zip(listed[::2], listed[1::2], strict=False)
+            yield {name.upper(): value for name, value in pairs if isinstance(name, bytes)}
 
 
 def _decoded_from(max_bytes: int, encoding: str) -> int:
