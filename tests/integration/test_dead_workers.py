@@ -49,20 +49,15 @@ def held(rag, job: Job, *, process: int, host: str | None = None) -> Iterator[Jo
     """A worker holds the job whose heart beats, and that says it is another process."""
     queue = JobQueue(rag.standpoint.store.database, NEVER)
     number = rag.standpoint.store.jobs.queue_number(rag.scope, job.job_id)
-    presence = queue.presence()
-    with queue.database.autocommit() as connection:
-        worker_id = presence.open()
-        try:
-            assert number is not None
-            assert queue.claim(number, worker_id=worker_id)
-            connection.execute(
-                "INSERT INTO recollect_jobs.workers (worker_id, host, process, serves) VALUES (%s, %s, %s, true) "
-                "ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, process = excluded.process",
-                (worker_id, host or machine(), process),
-            )
-            yield queue
-        finally:
-            presence.close()
+    with queue.presence() as worker_id, queue.database.autocommit() as connection:
+        assert number is not None
+        assert queue.claim(number, worker_id=worker_id)
+        connection.execute(
+            "INSERT INTO recollect_jobs.workers (worker_id, host, process, serves) VALUES (%s, %s, %s, true) "
+            "ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, process = excluded.process",
+            (worker_id, host or machine(), process),
+        )
+        yield queue
 
 
 def test_a_worker_whose_process_has_ended_here_is_gone_at_once(rag, job, ended):

@@ -133,10 +133,10 @@ def test_a_file_that_is_taken_away_is_not_found_although_the_worker_is_killed_th
         raise KilledError
 
     queue, number = JobQueue(rag.standpoint.store.database), rag.standpoint.store.jobs.queue_number(Scope(), job.job_id)
-    with queue.presence() as presence, monkeypatch.context() as patch:
+    with queue.presence() as worker_id, monkeypatch.context() as patch:
         patch.setattr(uploading, "store_in_stages", taken_meanwhile)
         patch.setattr(uploading, "_close_unwanted", killed)
-        assert queue.claim(number, worker_id=presence.worker_id)
+        assert queue.claim(number, worker_id=worker_id)
         with pytest.raises(KilledError):
             runner_of(rag.standpoint.assembly).run(1, job.job_id, queue_id=number)
     assert len(rag.search("Where are bicycles parked?").results) == 1, "the worker had stored it"

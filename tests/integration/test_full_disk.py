@@ -117,15 +117,15 @@ def test_what_became_of_a_run_is_written_down_once_there_is_room(rag: RAGPipelin
     register(Task(kind="work", function=lambda view, arguments, progress: ran.append(1), stages=("work",)))
     job = enqueue(rag.standpoint, NewJob(kind="work"))
     jobs = rag.store.jobs
-    end, refused = jobs.end, [StoreFullError("full"), StoreFullError("full")]
+    settle, refused = jobs.settle, [StoreFullError("full"), StoreFullError("full")]
 
     def full(*args, **more):
         if refused:
             raise refused.pop()
-        return end(*args, **more)
+        return settle(*args, **more)
 
     monkeypatch.setattr("recollect.jobs.progress._ROOM_SECONDS", (0.0, 0.0))
-    monkeypatch.setattr(jobs, "end", full)
+    monkeypatch.setattr(jobs, "settle", full)
     assert rag.jobs.wait(job.job_id).status == "succeeded"
     assert ran == [1] and refused == []
     # A worker that ends does not wait for it: another one begins the run anew.

@@ -18,7 +18,7 @@ from recollect.jobs.progress import Progress
 from recollect.jobs.tasks import Task, register
 from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.model import Scope
-from recollect.model.job import Job, NewJob
+from recollect.model.job import Job, NewJob, RunEnd
 from recollect.pipeline.jobs import enqueue, enqueue_all, runner_of
 from recollect.store.job_queue import Heartbeats, JobQueue, queue_transaction
 from recollect.store.jobs import JobRepository
@@ -191,9 +191,9 @@ def test_a_worker_that_dies_leaves_its_job_to_the_next_and_one_that_kills_them_i
 
     def die() -> None:
         """As a worker does that is killed in the middle: nothing is written any more."""
-        with queue.presence() as presence:
-            assert queue.claim(number, worker_id=presence.worker_id)
-            assert not queue.claim(number, worker_id=presence.worker_id)
+        with queue.presence() as worker_id:
+            assert queue.claim(number, worker_id=worker_id)
+            assert not queue.claim(number, worker_id=worker_id)
             assert store.jobs.begin(scope, job.job_id, queue_id=number) is not None
 
     die()
@@ -226,9 +226,9 @@ def test_what_a_run_has_stored_before_its_worker_died_is_not_stored_again(rag, t
     def lost(*_: object, **__: object) -> None:
         raise StoreError("the worker is gone before it could note that")
 
-    with queue.presence() as presence, monkeypatch.context() as patch:
-        patch.setattr(JobRepository, "end", lost)
-        assert queue.claim(number, worker_id=presence.worker_id)
+    with queue.presence() as worker_id, monkeypatch.context() as patch:
+        patch.setattr(JobRepository, "settle", lost)
+        assert queue.claim(number, worker_id=worker_id)
         with pytest.raises(StoreError, match="is gone"):
             runner_of(rag.standpoint.assembly).run(1, job.job_id, queue_id=number)
     assert rag.documents.get("leave.md").version == 2
@@ -246,10 +246,10 @@ def test_a_run_that_was_taken_for_dead_writes_nothing_any_more(rag, task):
     number = jobs.queue_number(scope, job.job_id)
     first = jobs.begin(scope, job.job_id, queue_id=number)
     second = jobs.begin(scope, job.job_id, queue_id=number)
-    assert jobs.report(scope, first, ()) is None
-    assert jobs.end(scope, first, status="failed", stages=(), error="late") is False
-    assert jobs.put_off(scope, first, stages=(), error="late", due_at=None, counts=True) is False
-    assert jobs.report(scope, second, ()) is False
+    assert jobs.report(scope, [first], {job.job_id: ()}) == {}
+    for status in ("failed", "pending"):
+        assert jobs.settle(scope, [RunEnd(run=first, status=status, error="late")]) == []
+    assert jobs.report(scope, [second], {job.job_id: ()}) == {job.job_id: False}
     assert jobs.begin(scope, job.job_id, queue_id=number + 1) is None
     assert rag.jobs.get(job.job_id).error is None
 

@@ -16,7 +16,7 @@ from recollect.jobs.tasks import Task
 from recollect.jobs.together import Together
 from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.model import Scope
-from recollect.model.job import Job, JobRun, NewJob
+from recollect.model.job import Job, JobRun, NewJob, RunEnd
 from recollect.pipeline.jobs import enqueue_all, runner_of
 from recollect.store.job_queue import Heartbeats, JobQueue, queue_transaction
 from web_site import Page, web_site
@@ -65,7 +65,7 @@ def worker_of(rag, **options: Any) -> Worker:
 
 def begin_alike(rag, first: JobRun, queue_id: int, *, together: int, most: int = 99, **more: Any) -> list[JobRun]:
     begun = more.pop("begun", [first])
-    return rag.standpoint.store.jobs.alike.begin(
+    return rag.standpoint.store.jobs.begin_alike(
         Scope(), first, queue_id=queue_id, differs="n", together=together, most=most, begun=begun, **more
     )
 
@@ -168,18 +168,16 @@ def test_those_of_a_worker_that_died_are_run_by_the_next(rag, task):
     jobs = ask(rag, 0, 1, 2)
     store, scope = rag.standpoint.store, Scope()
     queue = JobQueue(store.database, Heartbeats(every_seconds=0.01, stalled_seconds=0.01))
-    dead = queue.presence().open()
-    taken = queue.fetch(None, worker_id=dead)
-    run = store.jobs.begin(scope, jobs[0].job_id, queue_id=taken.queue_id)
-    begun = begin_alike(rag, run, taken.queue_id, together=9)
+    with queue.presence() as dead:
+        taken = queue.fetch(None, worker_id=dead)
+        run = store.jobs.begin(scope, jobs[0].job_id, queue_id=taken.queue_id)
+        begun = begin_alike(rag, run, taken.queue_id, together=9)
     assert [one.job_id for one in begun] == [jobs[1].job_id, jobs[2].job_id]
-    with store.database.autocommit() as connection:
-        connection.execute("UPDATE recollect_jobs.procrastinate_jobs SET worker_id = NULL")
     worker_of(rag, ends="empty").run()
     assert sorted(ran) == [0, 1, 2]
     assert [state for state, _ in states(rag, jobs)] == ["succeeded"] * 3
     # The one that was taken for dead can say nothing of them any more.
-    assert not store.jobs.end(scope, run, status="failed", stages=())
+    assert not store.jobs.settle(scope, [RunEnd(run=run, status="failed")])
     assert queued(rag) == 0
 
 
@@ -197,10 +195,10 @@ def test_those_that_a_worker_died_with_are_taken_together_again_in_smaller_numbe
 
     def die(*, limit: int) -> int:
         """A worker takes the first job and as many more, and is gone."""
-        dead = queue.presence().open()
-        taken = queue.fetch(None, worker_id=dead)
-        run = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken.queue_id)
-        begun = begin_alike(rag, run, taken.queue_id, together=limit << (2 * run.deaths), most=limit)
+        with queue.presence() as dead:
+            taken = queue.fetch(None, worker_id=dead)
+            run = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken.queue_id)
+            begun = begin_alike(rag, run, taken.queue_id, together=limit << (2 * run.deaths), most=limit)
         with queue_transaction(store.database) as connection:
             connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
         return len(begun)
@@ -221,12 +219,10 @@ def test_others_of_another_tenant_are_not_begun(rag, task):
     mine, theirs = ask(rag, 0), ask(rag.view(tenant="other"), 1)
     store = rag.standpoint.store
     queue = JobQueue(store.database)
-    presence = queue.presence()
-    presence.open()
-    taken = queue.fetch(None, worker_id=presence.worker_id)
-    run = store.jobs.begin(Scope(), mine[0].job_id, queue_id=taken.queue_id)
-    assert begin_alike(rag, run, taken.queue_id, together=9) == []
-    presence.close()
+    with queue.presence() as worker_id:
+        taken = queue.fetch(None, worker_id=worker_id)
+        run = store.jobs.begin(Scope(), mine[0].job_id, queue_id=taken.queue_id)
+        assert begin_alike(rag, run, taken.queue_id, together=9) == []
     assert rag.view(tenant="other").jobs.get(theirs[0].job_id).status == "pending"
 
 
@@ -439,8 +435,8 @@ def test_which_are_begun_beside_those_that_are_under_way(rag, task):
     def numbers(runs: list[JobRun]) -> list[int]:
         return [run.arguments["n"] for run in runs]
 
-    with queue.presence() as presence:
-        taken = queue.fetch(None, worker_id=presence.worker_id)
+    with queue.presence() as worker_id:
+        taken = queue.fetch(None, worker_id=worker_id)
         first = store.jobs.begin(Scope(), jobs[0].job_id, queue_id=taken.queue_id)
         # One whose own attempt failed is taken with others, one that failed with others is run alone.
         with queue_transaction(store.database) as connection:

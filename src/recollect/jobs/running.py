@@ -14,7 +14,7 @@ from recollect.errors import TenantSuspendedError
 from recollect.interruption import Interrupted, current
 from recollect.jobs.progress import Ending, Progress, RunInterruption, written_once_there_is_room
 from recollect.jobs.retrying import RetryPolicy, lacks_room, may_succeed, reason_of
-from recollect.jobs.tasks import Task, function_of, given_up_of, task_of, together_of
+from recollect.jobs.tasks import Task, given_up_of, imported, task_of
 from recollect.jobs.together import Place, Together
 from recollect.model import Scope
 from recollect.model.begun import job_begun
@@ -47,23 +47,21 @@ class Outcome:
     due_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class JobRunner:
     """Runs jobs that the queue has handed out.
 
-    Args:
+    Attributes:
         jobs: Where what becomes of them is written down.
         view_of: Makes the view that a run's task is given.
         policy: How often a job is tried, and when again.
         together: How many jobs that are alike are run with one at most, where their task can.
     """
 
-    def __init__(
-        self, jobs: JobRepository, view_of: Callable[[JobRun], Any], policy: RetryPolicy, *, together: int = 0
-    ) -> None:
-        self._jobs = jobs
-        self._view_of = view_of
-        self._policy = policy
-        self._together = together
+    jobs: JobRepository
+    view_of: Callable[[JobRun], Any]
+    policy: RetryPolicy
+    together: int = 0
 
     def run(
         self,
@@ -90,34 +88,27 @@ class JobRunner:
         """
         scope = Scope(tenant_id=tenant_id)
         try:
-            run = self._jobs.begin(scope, job_id, queue_id=queue_id)
+            run = self.jobs.begin(scope, job_id, queue_id=queue_id)
         except TenantSuspendedError:
             return Outcome(put_off=True, due_at=_in(_SUSPENDED_SECONDS))
         if run is None:
             return Outcome()
-        one = _Run(self._jobs, scope, run, self._policy, interruption or RunInterruption())
-        return one.of(self._view_of, on_progress, alike=partial(one.together, queue_id, self._together, place))
+        return _Run(self, scope, run, queue_id, interruption or RunInterruption()).outcome(on_progress, place)
 
 
 class _Run:
     def __init__(
-        self, jobs: JobRepository, scope: Scope, run: JobRun, policy: RetryPolicy, interruption: RunInterruption
+        self, runner: JobRunner, scope: Scope, run: JobRun, queue_id: int, interruption: RunInterruption
     ) -> None:
-        self._jobs, self._scope, self._run, self._policy = jobs, scope, run, policy
+        self._runner, self._scope, self._run, self._queue_id = runner, scope, run, queue_id
         self._interruption = interruption
         self._progress = Progress()
 
-    def of(
-        self,
-        view_of: Callable[[JobRun], Any],
-        on_progress: Callable[[Sequence[JobStage]], None] | None,
-        *,
-        alike: Callable[[Task], Together | None],
-    ) -> Outcome:
-        run = self._run
+    def outcome(self, on_progress: Callable[[Sequence[JobStage]], None] | None, place: Place | None) -> Outcome:
+        run, runner = self._run, self._runner
         if run.cancel_requested:
-            return self._given_up(view_of)
-        if run.deaths > self._policy.max_deaths:
+            return self._given_up()
+        if run.deaths > runner.policy.max_deaths:
             return self._ended("failed", f"{run.deaths} workers died while they ran it.")
         try:
             task = task_of(run.kind)
@@ -127,42 +118,43 @@ class _Run:
             context = copy_context()
             context.run(current.set, self._interruption)
             context.run(job_begun.set, run.started_at)
-            view = view_of(run)
-            several = together_of(task)
-            together = None if several is None else alike(task)
+            view = runner.view_of(run)
+            several = None if task.together is None else imported(task.together)
+            together = None if several is None else self._together(task, place)
             if several is not None and together is not None:
                 return self._with(together, partial(context.run, several, view, together))
-            result = context.run(function_of(task), view, run.arguments, self._progress)
+            result = context.run(imported(task.function), view, run.arguments, self._progress)
         except Interrupted:
             return self._interrupted()
         except Exception as exc:  # noqa: BLE001 - whatever a task raises is the job's end, or its next attempt
-            return self._failed(exc)
-        return self._succeeded(result)
+            return self._came_to(exc)
+        return self._came_to(result)
 
-    def _given_up(self, view_of: Callable[[JobRun], Any]) -> Outcome:
+    def _given_up(self) -> Outcome:
         """The end of a job that was cancelled before this run: a worker killed in the one before left what it had."""
         try:
             take_back = given_up_of(self._run.kind)
             if take_back is not None:
-                take_back(view_of(self._run), self._run.arguments)
+                take_back(self._runner.view_of(self._run), self._run.arguments)
         except Exception as exc:  # noqa: BLE001 - as of a task
-            return self._failed(exc)
+            return self._came_to(exc)
         return self._ended("cancelled", _CANCELLED)
 
-    def together(self, queue_id: int, most: int, place: Place | None, task: Task) -> Together | None:
+    def _together(self, task: Task, place: Place | None) -> Together | None:
         """The job with others that are alike; None: there are none, or it is run alone."""
+        most = self._runner.together
         # Where a worker died with many, fewer are tried at once: which of them it was is soon found.
         if not most >> (2 * self._run.deaths):
             return None
         together = Together(
-            self._jobs.alike,
+            self._runner.jobs,
             self._scope,
             self._run,
-            queue_id=queue_id,
+            queue_id=self._queue_id,
             stages=task.stages,
             differs=task.differs,
             limit=most,
-            end_of=partial(_end_of, self._policy),
+            end_of=partial(_end_of, self._runner.policy),
             interruption=self._interruption,
             place=place,
         )
@@ -187,13 +179,9 @@ class _Run:
             raise RuntimeError("The task has not said what became of its first job.")
         return Outcome(put_off=first.status == "pending", due_at=first.due_at)
 
-    def _succeeded(self, result: Any) -> Outcome:  # noqa: ANN401 - what tasks return
-        stages = self._progress.stages
-        self._write_down(partial(self._jobs.end, status="succeeded", stages=stages, result=result))
-        return Outcome()
-
     def _write(self, stages: Sequence[JobStage]) -> Ending | None:
-        told = self._jobs.report(self._scope, self._run, stages)
+        run = self._run
+        told = self._runner.jobs.report(self._scope, [run], {run.job_id: stages}).get(run.job_id)
         if told is None:
             return Ending.SUPERSEDED
         return Ending.CANCELLED if told else None
@@ -205,26 +193,20 @@ class _Run:
             case Ending.SUPERSEDED:
                 return Outcome()
             case _:
-                return self._put_off(None, None, counts=False)
+                return self._settled(
+                    RunEnd(run=self._run, status="pending", stages=self._progress.stages, counts=False)
+                )
 
-    def _failed(self, exc: Exception) -> Outcome:
-        end = _end_of(self._policy, self._run, exc, self._progress.stages)
-        if end.status == "pending":
-            return self._put_off(end.error, end.due_at, counts=end.counts)
-        return self._ended(end.status, end.error or "")
+    def _came_to(self, outcome: Any) -> Outcome:  # noqa: ANN401 - what tasks return, or an error
+        return self._settled(_end_of(self._runner.policy, self._run, outcome, self._progress.stages))
 
     def _ended(self, status: JobStatus, reason: str) -> Outcome:
-        self._write_down(partial(self._jobs.end, status=status, stages=self._progress.stages, error=reason))
-        return Outcome()
+        return self._settled(RunEnd(run=self._run, status=status, stages=self._progress.stages, error=reason))
 
-    def _put_off(self, reason: str | None, due_at: datetime | None, *, counts: bool) -> Outcome:
-        stages = self._progress.stages
-        self._write_down(partial(self._jobs.put_off, stages=stages, error=reason, due_at=due_at, counts=counts))
-        return Outcome(put_off=True, due_at=due_at)
-
-    def _write_down(self, write: Callable[[Scope, JobRun], object]) -> None:
-        """Write down what became of the run; see `written_once_there_is_room`."""
-        written_once_there_is_room(lambda: write(self._scope, self._run), self._interruption)
+    def _settled(self, end: RunEnd) -> Outcome:
+        """What the queue is to do, once it is written down what became of the run."""
+        written_once_there_is_room(lambda: self._runner.jobs.settle(self._scope, [end]), self._interruption)
+        return Outcome(put_off=end.status == "pending", due_at=end.due_at)
 
 
 def _end_of(policy: RetryPolicy, run: JobRun, outcome: Any, stages: tuple[JobStage, ...]) -> RunEnd:  # noqa: ANN401

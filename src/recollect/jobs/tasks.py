@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from recollect.errors import UsageError
 
@@ -40,6 +40,8 @@ TaskFunction: TypeAlias = "Callable[[Any, Mapping[str, Any], Progress], Mapping[
 TogetherFunction: TypeAlias = "Callable[[Any, Together], None]"
 #: What takes back what a run left that nobody wants any more.
 GivenUpFunction: TypeAlias = "Callable[[Any, Mapping[str, Any]], None]"
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +73,15 @@ _TASKS = {
         Task(kind="ingest", function="recollect.pipeline.job_tasks:ingest_paths", stages=("files",)),
         Task(
             kind="ingest_upload",
-            function="recollect.pipeline.job_tasks:ingest_upload",
+            function="recollect.pipeline.uploading:store_upload",
             stages=("read", "cut", "embed", "store"),
-            given_up="recollect.pipeline.job_tasks:give_up_upload",
+            given_up="recollect.pipeline.uploading:give_up",
         ),
         Task(
             kind="ingest_url",
-            function="recollect.pipeline.job_tasks:ingest_url",
+            function="recollect.pipeline.web:store_page",
             stages=("fetch", "read", "cut", "embed", "store"),
-            together="recollect.pipeline.job_tasks:ingest_urls",
+            together="recollect.pipeline.web:store_pages",
             differs="url",
         ),
         Task(kind="contextualise", function="recollect.pipeline.job_tasks:contextualise", stages=("documents",)),
@@ -113,32 +115,16 @@ def task_of(kind: str) -> Task:
     return _TASKS[kind]
 
 
-def function_of(task: Task) -> TaskFunction:
-    """What runs a task, imported if need be."""
-    if not isinstance(task.function, str):
-        return task.function
-    function: TaskFunction = named(task.function)
-    return function
-
-
-def together_of(task: Task) -> TogetherFunction | None:
-    """What runs several of a task's jobs at once, imported if need be; None: nothing does."""
-    if not isinstance(task.together, str):
-        return task.together
-    function: TogetherFunction = named(task.together)
-    return function
-
-
 def given_up_of(kind: str) -> GivenUpFunction | None:
     """What takes back what a run of a kind of job left, imported if need be; None: nothing does."""
     given_up = _TASKS[kind].given_up if kind in _TASKS else None
-    if not isinstance(given_up, str):
-        return given_up
-    function: GivenUpFunction = named(given_up)
-    return function
+    return None if given_up is None else imported(given_up)
 
 
-def named(name: str) -> Any:  # noqa: ANN401 - whatever stands there
-    """What stands in a module, as ``module:name``: what jobs do stands above this package."""
-    module, attribute = name.split(":")
-    return getattr(import_module(module), attribute)
+def imported(function: str | _Function) -> _Function:
+    """A function, imported where it is named as ``module:name``: what jobs do stands above this package."""
+    if not isinstance(function, str):
+        return function
+    module, attribute = function.split(":")
+    found: _Function = getattr(import_module(module), attribute)
+    return found

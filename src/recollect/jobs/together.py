@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.jobs.progress import WRITE_SECONDS, Ending, RunInterruption, written_once_there_is_room
 from recollect.model.job import JobRun, JobStage, RunEnd
-from recollect.store.alike_jobs import Turn
+from recollect.store.jobs import Turn
 
 if TYPE_CHECKING:
     from recollect.model import Scope
-    from recollect.store.alike_jobs import AlikeJobs
+    from recollect.store.jobs import JobRepository
 
 #: After so many, others have their turn, and the first of them is tried again where it failed.
 MOST_IN_A_ROW = 2048
@@ -72,7 +72,7 @@ class Together:
 
     def __init__(
         self,
-        jobs: AlikeJobs,
+        jobs: JobRepository,
         scope: Scope,
         first: JobRun,
         *,
@@ -194,7 +194,7 @@ class Together:
             turn = Turn(of_any_source=self._place.wanted(), queues=self._place.queues)
         with self._lock:
             begun = [one.run for one in self._under_way.values()]
-        found = self._jobs.begin(
+        found = self._jobs.begin_alike(
             self._scope,
             self._first,
             queue_id=self._queue_id,

@@ -214,8 +214,7 @@ class Worker:
         self._recover(jobs)
         recovered = looked = time.monotonic()
         threads = ThreadPoolExecutor(options.concurrency + _WATCHES, thread_name_prefix="recollect-job")
-        with threads, jobs.presence(serves=True) as presence, jobs.listening(options.queues, self._told.put):
-            worker_id = presence.worker_id
+        with threads, jobs.presence(serves=True) as worker_id, jobs.listening(options.queues, self._told.put):
             try:
                 self._add_periodic(jobs)
                 while not self._stopping.is_set():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from recollect.ingest.reembedding import FillProgress
     from recollect.ingest.report import FileError, IngestProgress, IngestReport, ProgressCallback
     from recollect.jobs.progress import Progress
-    from recollect.jobs.together import Together
     from recollect.model.job import JobRun
     from recollect.pipeline.assembly import Assembly
 
@@ -37,25 +37,14 @@ def view_of(assembly: Assembly, run: JobRun) -> View:
 
 def ingest_paths(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
     """Files and folders, as `View.ingest` takes them."""
-    report = view.ingest(
-        [Path(path) for path in arguments["paths"]],
-        sync=arguments.get("sync", False),
-        force=arguments.get("force", False),
-        follow_links=arguments.get("follow_links"),
-        tags=arguments.get("tags", ()),
-        permissions=arguments.get("permissions"),
-        on_progress=_teller(progress, "files"),
-    )
-    return _told(report)
+    given = dict(arguments)
+    paths = [Path(path) for path in given.pop("paths")]
+    return _told(view.ingest(paths, **given, on_progress=_teller(progress, "files")))
 
 
 def contextualise(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:  # noqa: ARG001
     """What is missing of the collection's contexts, as `Maintenance.write_contexts` writes it."""
-
-    def tell(done: int, total: int) -> None:
-        progress("documents", done, total)
-
-    return asdict(view.maintenance.write_contexts(on_progress=tell))
+    return asdict(view.maintenance.write_contexts(on_progress=partial(progress, "documents")))
 
 
 def reembed(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
@@ -88,34 +77,6 @@ def reembed(view: View, arguments: Mapping[str, Any], progress: Progress) -> Map
     return report.as_json()
 
 
-def ingest_upload(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
-    """A file that was sent, as `Jobs.upload` takes it."""
-    from recollect.pipeline.uploading import store_upload
-
-    return store_upload(view.standpoint, arguments, progress)
-
-
-def give_up_upload(view: View, arguments: Mapping[str, Any]) -> None:
-    """Take back what `ingest_upload` stored of a file that was taken away, where its worker was killed before that."""
-    from recollect.pipeline.uploading import give_up
-
-    give_up(view.standpoint, arguments)
-
-
-def ingest_url(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
-    """A page, as `View.ingest_url` takes it."""
-    from recollect.pipeline.web import UrlRequest, store_page
-
-    return store_page(view.standpoint, UrlRequest.of_job(arguments), progress)
-
-
-def ingest_urls(view: View, together: Together) -> None:
-    """Pages of one host, each as `ingest_url` would store it."""
-    from recollect.pipeline.web import store_pages
-
-    store_pages(view.standpoint, together)
-
-
 def crawl(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
     """The pages of a site, as `View.ingest_url` takes them."""
     from recollect.pipeline.web import UrlRequest, store_site
@@ -126,22 +87,14 @@ def crawl(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mappi
 
 def refresh_source(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
     """A source, as `Sources.refresh` takes it."""
-    report = view.sources.refresh(
-        arguments["source"],
-        confirm_removals=arguments.get("confirm_removals", False),
-        anew=arguments.get("anew", False),
-        on_progress=_teller(progress, "documents"),
-    )
-    return _told(report)
+    return _told(view.sources.refresh(**arguments, on_progress=_teller(progress, "documents")))
 
 
 def watch_folders(view: View, arguments: Mapping[str, Any], progress: Progress) -> Mapping[str, Any]:
     """Folders, as `Sources.watch` takes them, until the job is cancelled."""
     watching = view.sources.watch(
         [Path(folder) for folder in arguments["folders"]],
-        tags=arguments.get("tags", ()),
-        permissions=arguments.get("permissions"),
-        polling=arguments.get("polling"),
+        **{name: value for name, value in arguments.items() if name != "folders"},
     )
     with closing(watching):
         for count, _ in enumerate(watching, 1):

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from recollect.interruption import Interrupted, check, stoppable
 from recollect.jobs.progress import Ending, RunInterruption
 from recollect.jobs.retrying import RetryPolicy
 from recollect.jobs.running import JobRunner
-from recollect.jobs.tasks import named, task_of
+from recollect.jobs.tasks import imported, task_of
 from recollect.model.arguments import checked
 from recollect.model.job import Asker, Job, JobCallback, JobStage, JobStatus, NewJob
 from recollect.model.original import Original
@@ -32,9 +32,12 @@ from recollect.pipeline.standpoint import Group
 from recollect.store.job_queue import Heartbeats, JobQueue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from recollect.config.jobs import JobsConfig
     from recollect.model import Scope
     from recollect.model.collection import Collection
+    from recollect.model.job import JobRun
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
     from recollect.store.database import Connection
@@ -417,7 +420,7 @@ def followed(at: Standpoint, job_id: int, *, timeout_seconds: float | None) -> I
             if job.ended or (deadline is not None and time.monotonic() >= deadline):
                 return
             if here is None:
-                here = held.enter_context(_Here(at))
+                here = held.enter_context(_here(at))
             # Also one that runs: its worker may be gone, and the queue have it again.
             if here.claims(job, scope):
                 yield from here.run(job, scope, deadline)
@@ -440,31 +443,25 @@ def heartbeats_of(settings: JobsConfig) -> Heartbeats:
 def runner_of(assembly: Assembly, *, together: int = 0) -> JobRunner:
     """What runs the jobs of a store; with one that is taken up to so many that are alike."""
     policy = policy_of(assembly.config.jobs)
-    return JobRunner(assembly.store.jobs, partial(named(_VIEW_OF), assembly), policy, together=together)
+    view_of: Callable[[Assembly, JobRun], Any] = imported(_VIEW_OF)
+    return JobRunner(assembly.store.jobs, partial(view_of, assembly), policy, together=together)
+
+
+@contextmanager
+def _here(at: Standpoint) -> Iterator[_Here]:
+    with closing(at.store.database.separate(max_connections=_CONNECTIONS)) as database:
+        jobs = JobQueue(database, heartbeats_of(at.config.jobs))
+        with jobs.presence() as worker_id:
+            yield _Here(at, jobs, worker_id)
 
 
 class _Here:
     """This process as a worker for single jobs."""
 
-    def __init__(self, at: Standpoint) -> None:
-        self._runner = runner_of(at.assembly)
-        self._jobs = at.store.jobs
-        self._database = at.store.database.separate(max_connections=_CONNECTIONS)
-        self._queue = JobQueue(self._database, heartbeats_of(at.config.jobs))
-        self._presence = self._queue.presence()
+    def __init__(self, at: Standpoint, jobs: JobQueue, worker_id: int) -> None:
+        self._runner, self._jobs = runner_of(at.assembly), at.store.jobs
+        self._queue, self._worker_id = jobs, worker_id
         self._looked_at = 0.0
-
-    def __enter__(self) -> _Here:
-        try:
-            self._presence.open()
-        except BaseException:
-            self._database.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._presence.close()
-        self._database.close()
 
     def recover(self) -> None:
         if time.monotonic() - self._looked_at >= _RECOVER_SECONDS:
@@ -473,7 +470,7 @@ class _Here:
 
     def claims(self, job: Job, scope: Scope) -> bool:
         self._number = self._jobs.queue_number(scope, job.job_id)
-        return self._number is not None and self._queue.claim(self._number, worker_id=self._presence.worker_id)
+        return self._number is not None and self._queue.claim(self._number, worker_id=self._worker_id)
 
     def run(self, job: Job, scope: Scope, deadline: float | None) -> Iterator[Job]:
         assert self._number is not None, "it was claimed"
@@ -514,9 +511,9 @@ class _Here:
         try:
             outcome = self._runner.run(tenant_id, job_id, queue_id=number, interruption=interruption, on_progress=tell)
             if outcome.put_off:
-                self._queue.put_off(number, worker_id=self._presence.worker_id, due_at=outcome.due_at)
+                self._queue.put_off(number, worker_id=self._worker_id, due_at=outcome.due_at)
             else:
-                self._queue.finish(number, worker_id=self._presence.worker_id)
+                self._queue.finish(number, worker_id=self._worker_id)
             told.put(None)
         except (Exception, Interrupted) as exc:  # noqa: BLE001 - raised by whoever waits
             told.put(exc)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from recollect.config import DEFAULT_COLLECTION
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
@@ -243,6 +243,15 @@ class Standpoint:
         """The options of a search for an answer: for as many passages as configured, if no number is given."""
         given = options or RetrievalOptions()
         return given if given.top_k is not None else replace(given, top_k=self.config.answer.passages)
+
+
+class Standing(Protocol):
+    """What stands somewhere, as every view does."""
+
+    @property
+    def standpoint(self) -> Standpoint:
+        """Where."""
+        ...
 
 
 class Group:

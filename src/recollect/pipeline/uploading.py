@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.job import Job
     from recollect.model.original import Original
-    from recollect.pipeline.standpoint import Standpoint
+    from recollect.pipeline.standpoint import Standing, Standpoint
     from recollect.store.database import Connection
 
 #: In the metadata of a document that was cut with sizes of its own: `chunk_tokens` and `overlap_tokens`.
@@ -130,7 +130,7 @@ def upload_job(file: Original, wanted: Mapping[str, Any], *, source: str = UPLOA
     )
 
 
-def store_upload(at: Standpoint, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+def store_upload(view: Standing, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     """Read a file that was sent and store it; returns what became of it.
 
     Raises:
@@ -139,6 +139,7 @@ def store_upload(at: Standpoint, arguments: Mapping[str, Any], progress: Progres
     """
     from recollect.documents.reader import read_bytes
 
+    at = view.standpoint
     name, tags, permissions = arguments["name"], arguments.get("tags", ()), arguments.get("permissions")
     department, said = arguments.get("department"), {**arguments.get("metadata", {}), **_cut(arguments)}
     progress("read")
@@ -187,8 +188,9 @@ def store_upload(at: Standpoint, arguments: Mapping[str, Any], progress: Progres
                     _close_unwanted(at, place.scope, place.collection, kept)
 
 
-def give_up(at: Standpoint, arguments: Mapping[str, Any]) -> None:
+def give_up(view: Standing, arguments: Mapping[str, Any]) -> None:
     """What ends `store_upload` where its worker was killed before it came to that, and the job was cancelled."""
+    at = view.standpoint
     kept, scope = file_of_source(arguments.get("source", UPLOAD_SOURCE)), replace(at.present(), principal=None)
     collection = None if kept is None or at.session is not None else at.store.collections.find(scope, at.collection)
     if kept is not None and collection is not None:

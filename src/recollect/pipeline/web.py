@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from recollect.jobs.together import Member, Together
     from recollect.model.job import Job, JobCallback
     from recollect.model.source import SourceType
-    from recollect.pipeline.standpoint import Standpoint
+    from recollect.pipeline.standpoint import Standing, Standpoint
     from recollect.store.documents import Source, StoredPage
 
 _SOURCE_TYPE: SourceType = "web"
@@ -130,12 +130,13 @@ def ask_for(at: Standpoint, request: UrlRequest, *, wait: bool, on_progress: Job
     return Jobs(at).wait(job.job_id, on_progress=on_progress) if wait else job
 
 
-def store_page(at: Standpoint, request: UrlRequest, progress: Progress) -> dict[str, Any]:
+def store_page(view: Standing, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     """Fetch a page and store it in its domain's source; returns what became of it.
 
     Raises:
         FetchError: The page cannot be fetched, or holds no text.
     """
+    at, request = view.standpoint, UrlRequest.of_job(arguments)
     url = parse_url(request.page.url)
     progress("fetch")
     with errors_shown(make_door(at.assembly, at.scope)):
@@ -154,9 +155,9 @@ def store_page(at: Standpoint, request: UrlRequest, progress: Progress) -> dict[
         return told(source, *store_in_stages(place, source, document, given=given, force=force, progress=progress))
 
 
-def store_pages(at: Standpoint, together: Together) -> None:
+def store_pages(view: Standing, together: Together) -> None:
     """Fetch pages of one host, asked for with the same options, and store them; each job ends with its page."""
-    first = UrlRequest.of_job(together.arguments)
+    at, first = view.standpoint, UrlRequest.of_job(together.arguments)
     with _place(at, first.options, parse_url(first.page.url).host) as (place, source):
         NamedPages(
             _PageJobs(together, source, place.preparer.door),

@@ -27,7 +27,6 @@ from recollect.store.worker_processes import has_ended, machine
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
-    from types import TracebackType
 
     from psycopg.rows import TupleRow
 
@@ -126,10 +125,9 @@ class JobQueue:
         """
         beats = self.heartbeats
         missed = min(beats.every_seconds * _MISSED_BEATS, beats.stalled_seconds)
-        here = self._run(_SQL["workers_here"], {"host": machine()})
+        here = self._run("workers_here", host=machine())
         ended = [worker_id for worker_id, process in here if has_ended(process)]
-        params = {"stalled": beats.stalled_seconds, "missed": missed, "ended": ended}
-        found = len(self._run(_SQL["recover"], params))
+        found = len(self._run("recover", stalled=beats.stalled_seconds, missed=missed, ended=ended))
         if found:
             logger.warning("%d jobs of workers that are gone were put back into the queue.", found)
         return found
@@ -140,14 +138,11 @@ class JobQueue:
         Tenants take turns: the next job is the first one of the next tenant after that of the last job. The jobs of one
         tenant keep their order.
         """
-        params = {
-            "queues": None if queues is None else list(queues),
-            "without": list(without),
-            "worker_id": worker_id,
-            "after_tenant": self._last_tenant,
-        }
+        named, others = None if queues is None else list(queues), list(without)
         try:
-            found = self._run(_SQL["fetch"], params)
+            found = self._run(
+                "fetch", queues=named, without=others, worker_id=worker_id, after_tenant=self._last_tenant
+            )
         except StoreError as exc:
             # Of two workers who take jobs of one lock at once, one is refused, and looks again.
             if isinstance(exc.__cause__, psycopg.errors.UniqueViolation):
@@ -166,22 +161,16 @@ class JobQueue:
             task: Its name.
             at: When it was due, in seconds since 1970.
         """
-        params = {
-            "task": task,
-            "name": task.partition(":")[2],
-            "at": at,
-            "queue": UPKEEP,
-            "args": Jsonb({"timestamp": at}),
-        }
+        name, given = task.partition(":")[2], Jsonb({"timestamp": at})
         try:
-            self._run(_SQL["add_periodic"], params)
+            self._run("add_periodic", task=task, name=name, at=at, queue=UPKEEP, args=given)
         except StoreError as exc:
             if not isinstance(exc.__cause__, psycopg.errors.UniqueViolation):
                 raise
 
     def to_stop(self, *, worker_id: int) -> Sequence[int]:
         """The numbers of jobs that a worker runs and that are to stop."""
-        return [row[0] for row in self._run(_SQL["to_stop"], {"worker_id": worker_id})]
+        return [row[0] for row in self._run("to_stop", worker_id=worker_id)]
 
     @contextmanager
     def listening(self, queues: Sequence[str] | None, tell: Callable[[str], object]) -> Iterator[None]:
@@ -224,25 +213,24 @@ class JobQueue:
         """Take one job, where it is due, waits, and no other one of its lock runs."""
         # Of two who claim jobs of one lock at once, one is refused by the index that allows one of them to run.
         with suppress(StoreError):
-            return bool(self._run(_SQL["claim"], {"queue_id": queue_id, "worker_id": worker_id}))
+            return bool(self._run("claim", queue_id=queue_id, worker_id=worker_id))
         return False
 
     def finish(self, queue_id: int, *, worker_id: int) -> None:
         """A job that a worker held has ended; does nothing where others hold it by now."""
-        self._run(_SQL["finish"], {"queue_id": queue_id, "worker_id": worker_id}, fetch=False)
+        self._run("finish", queue_id=queue_id, worker_id=worker_id)
 
     def put_off(self, queue_id: int, *, worker_id: int, due_at: datetime | None) -> None:
         """A job that a worker held goes on later; does nothing where others hold it by now."""
-        params = {"queue_id": queue_id, "worker_id": worker_id, "due_at": due_at}
-        self._run(_SQL["put_off"], params, fetch=False)
+        self._run("put_off", queue_id=queue_id, worker_id=worker_id, due_at=due_at)
 
     def is_served(self) -> bool:
         """Whether a worker is alive that takes jobs as they come; a process that runs its own jobs is none."""
-        return bool(self._run(_SQL["serving"], {"stalled": self.heartbeats.stalled_seconds})[0][0])
+        return bool(self._run("serving", stalled=self.heartbeats.stalled_seconds)[0][0])
 
     def workload(self) -> list[Workload]:
         """The jobs of all tenants, counted."""
-        found = self._run(_SQL["workload"], {})
+        found = self._run("workload")
         return [Workload(kind=row[0], status=row[1], jobs=row[2], waited_seconds=row[3]) for row in found]
 
     def require_writable(self) -> None:
@@ -251,7 +239,7 @@ class JobQueue:
         Raises:
             StoreError: It is a read replica, or the database is read-only.
         """
-        if self._run(_SQL["read_only"], {})[0][0]:
+        if self._run("read_only")[0][0]:
             raise StoreError(
                 "This database is a read replica, or read-only: nothing can be taken from its queue. Let dsn name the "
                 "primary server."
@@ -259,90 +247,54 @@ class JobQueue:
 
     def left(self, queues: Sequence[str] | None, *, due: bool, without: Sequence[str] = ()) -> bool:
         """Whether jobs of these queues (None: any) wait or run, or only whether any wait that are due."""
-        params = {"queues": None if queues is None else list(queues), "due": due, "without": list(without)}
-        return bool(self._run(_SQL["left"], params)[0][0])
+        named = None if queues is None else list(queues)
+        return bool(self._run("left", queues=named, due=due, without=list(without))[0][0])
 
-    def presence(self, *, serves: bool = False) -> Presence:
-        """Be a worker for the time of a block.
+    @contextmanager
+    def presence(self, *, serves: bool = False) -> Iterator[int]:
+        """Be a worker for the time of a block, which is given its number; afterwards others have what it still holds.
+
+        Its heart beats in a thread of its own, over one session, which ends with the process however that ends. Where a
+        pooler is in between there is no such session, and missed heartbeats alone tell.
 
         Args:
             serves: Whether one that takes jobs as they come, not a process that runs its own.
-        """
-        return Presence(self.database, self.heartbeats, serves=serves)
-
-    def _run(self, query: LiteralString, params: dict[str, Any], *, fetch: bool = True) -> Sequence[TupleRow]:
-        with queue_transaction(self.database) as connection:
-            if fetch:
-                return rows(connection, query, params)
-            connection.execute(query, params)
-            return ()
-
-
-class Presence:
-    """A worker that is registered, and whose heart beats in a thread of its own until `close`.
-
-    It beats over one session, which ends with the process however that ends; where a pooler is in between there is no
-    such session, and missed heartbeats alone tell.
-    """
-
-    def __init__(self, database: Database, heartbeats: Heartbeats, *, serves: bool) -> None:
-        self._serves = serves
-        self._database = database
-        self._heartbeats = heartbeats
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._worker_id: int | None = None
-
-    @property
-    def worker_id(self) -> int:
-        """The worker's number."""
-        assert self._worker_id is not None, "it is registered by now"
-        return self._worker_id
-
-    def open(self) -> int:
-        """Register a worker and begin to beat; returns its number.
 
         Raises:
             StoreUnavailableError: The store cannot be reached.
         """
         registered: Future[int] = Future()
+        closing = threading.Event()
+        arguments = (registered, closing, serves)
         # In a context of its own, which nobody interrupts.
-        self._thread = threading.Thread(target=self._live, args=(registered,), name="recollect-heartbeat", daemon=True)
-        self._thread.start()
-        self._worker_id = registered.result()
-        return self._worker_id
+        thread = threading.Thread(target=self._live, args=arguments, name="recollect-heartbeat", daemon=True)
+        thread.start()
+        worker_id = registered.result()
+        try:
+            yield worker_id
+        finally:
+            closing.set()
+            thread.join(_JOIN_SECONDS)
+            # Where the store cannot be reached, the missed heartbeats will tell.
+            with suppress(StoreError):
+                self._run("unregister", worker_id=worker_id)
 
-    def close(self) -> None:
-        """Stop beating, and give back what the worker still holds; idempotent."""
-        self._closing.set()
-        thread, self._thread = self._thread, None
-        if thread is None:
-            return
-        thread.join(_JOIN_SECONDS)
-        # Where the store cannot be reached, the missed heartbeats will tell.
-        with suppress(StoreError), queue_transaction(self._database) as connection:
-            connection.execute(_SQL["unregister"], {"worker_id": self.worker_id})
+    def _run(self, query: str, /, **params: Any) -> Sequence[TupleRow]:  # noqa: ANN401 - what the statement takes
+        with queue_transaction(self.database) as connection:
+            cursor = connection.execute(_SQL[query], params, binary=True)
+            return cursor.fetchall() if cursor.description else ()
 
-    def __enter__(self) -> Presence:
-        self.open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _live(self, registered: Future[int]) -> None:
+    def _live(self, registered: Future[int], closing: threading.Event, serves: bool) -> None:
         with ExitStack() as held:
             try:
-                sessions = self._database.has_sessions()
+                sessions = self.database.has_sessions()
                 params: dict[str, Any] = {
                     "session": sessions,
                     "host": machine(),
                     "process": os.getpid(),
-                    "serves": self._serves,
+                    "serves": serves,
                 }
-                heart = self._database.session if sessions else self._database.autocommit
+                heart = self.database.session if sessions else self.database.autocommit
                 with heart() as connection:
                     params["worker_id"] = int(rows(connection, _SQL["register"], params)[0][0])
             except Exception as exc:  # noqa: BLE001 - raised by whoever opens
@@ -350,7 +302,7 @@ class Presence:
                 return
             registered.set_result(params["worker_id"])
             kept: Connection | None = None
-            while not self._closing.wait(0 if sessions and kept is None else self._heartbeats.every_seconds):
+            while not closing.wait(0 if sessions and kept is None else self.heartbeats.every_seconds):
                 try:
                     if sessions:
                         kept = kept or held.enter_context(heart())
@@ -363,4 +315,4 @@ class Presence:
                     kept = None
                     with suppress(StoreError, psycopg.Error):
                         held.close()
-                    self._closing.wait(self._heartbeats.every_seconds)
+                    closing.wait(self.heartbeats.every_seconds)

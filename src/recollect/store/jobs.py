@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
 
 from recollect.errors import ConflictError, NotFoundError
-from recollect.model.job import ENDED, Asker, Job, JobRun, JobStage, JobStatus, NewJob
-from recollect.store.alike_jobs import AlikeJobs, stored_stages
-from recollect.store.database import Database, rows
+from recollect.model.job import ENDED, Asker, Job, JobRun, JobStage, JobStatus, NewJob, RunEnd
+from recollect.store.database import Database, records, rows
 from recollect.store.documents import record_of
 from recollect.store.idempotency import note_effect
 from recollect.store.rights import asker_params
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from recollect.model import Scope
     from recollect.model.collection import Collection
     from recollect.model.document_record import DocumentRecord, DocumentStatus
@@ -38,6 +37,19 @@ UNSTORED_STATUSES = {"pending": ["pending", "running"], "error": ["failed", "can
 _BEHIND_ALL = 2**63 - 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Whose turn it is where jobs that are alike could go on and on.
+
+    Attributes:
+        of_any_source: Whether others wait for the place that these have, so that their turn comes too.
+        queues: The queues whose jobs could have it; None: all.
+    """
+
+    of_any_source: bool = False
+    queues: Sequence[str] | None = None
+
+
 class JobRepository:
     """Reads and writes the jobs of tenants. A principal's jobs are those that the principal asked for.
 
@@ -47,8 +59,6 @@ class JobRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        #: Those that are run with others that are alike.
-        self.alike = AlikeJobs(database)
 
     def add(
         self,
@@ -84,7 +94,7 @@ class JobRepository:
             "documents": [job.document for job in jobs],
             "arguments": [Jsonb(dict(job.arguments)) for job in jobs],
             "withheld": [Jsonb(dict(job.withheld)) for job in jobs],
-            "stages": [stored_stages(one) for one in stages],
+            "stages": [_stored(one) for one in stages],
             "queues": [job.queue for job in jobs],
             "locks": [_lock(asker, job) for job in jobs],
             "priorities": [job.priority for job in jobs],
@@ -105,17 +115,16 @@ class JobRepository:
         Raises:
             NotFoundError: There is none of that number, or not for the scope's principal.
         """
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["get"], {**_of(scope), **asker_params(scope), "job_ids": [job_id]})
+        found = self.several(scope, [job_id])
         if not found:
             raise _missing(job_id)
-        return _job(found[0])
+        return found[0]
 
     def several(self, scope: Scope, job_ids: Sequence[int], *, connection: Connection | None = None) -> list[Job]:
         """Those of these jobs that there are, by number; within a transaction of the scope's, where one is given."""
         with nullcontext(connection) if connection else self._database.transaction(scope) as within:
-            found = rows(within, _SQL["get"], {**_of(scope), **asker_params(scope), "job_ids": list(job_ids)})
-        return [_job(row) for row in found]
+            params = {**_of(scope), **asker_params(scope), "job_ids": list(job_ids)}
+            return records(within, _SQL["get"], params, _job)
 
     def page(
         self,
@@ -142,7 +151,7 @@ class JobRepository:
         params = {**_of(scope), **asker_params(scope), "statuses": None if statuses is None else list(statuses)}
         more = {"kind": kind, "collection": collection, "source": source, "before": before, "limit": limit}
         with self._database.transaction(scope) as connection:
-            return [_job(row) for row in rows(connection, _SQL["page"], {**params, **more})]
+            return records(connection, _SQL["page"], {**params, **more}, _job)
 
     def unstored_documents(
         self,
@@ -191,7 +200,7 @@ class JobRepository:
         """
         params = {**_of(scope), "job_id": job_id}
         with self._database.transaction(scope) as connection:
-            status, _ = self._hold(connection, scope, job_id)
+            status = self._hold(connection, scope, job_id)
             if status in ENDED:
                 return
             connection.execute(_SQL["request_cancel"], params)
@@ -207,7 +216,7 @@ class JobRepository:
         """
         params = {**_of(scope), "job_id": job_id}
         with self._database.transaction(scope) as connection:
-            status, _ = self._hold(connection, scope, job_id)
+            status = self._hold(connection, scope, job_id)
             if status not in {"failed", "cancelled"}:
                 raise ConflictError(f"Job {job_id} is {status}: only what has failed or was cancelled is tried again.")
             connection.execute(_SQL["again"], params)
@@ -220,11 +229,11 @@ class JobRepository:
             connection.execute(_SQL["forget_documents"], {**_of(scope), "document_ids": found})
         return len(found)
 
-    def _hold(self, connection: Connection, scope: Scope, job_id: int) -> tuple[str, int | None]:
+    def _hold(self, connection: Connection, scope: Scope, job_id: int) -> str:
         found = rows(connection, _SQL["hold"], {**_of(scope), **asker_params(scope), "job_id": job_id})
         if not found:
             raise _missing(job_id)
-        return found[0][0], found[0][1]
+        return str(found[0][0])
 
     def queue_number(self, scope: Scope, job_id: int) -> int | None:
         """The number of a job in the queue; None: it has ended, or there is no such job."""
@@ -240,94 +249,117 @@ class JobRepository:
         Returns:
             The run; None: the job has ended meanwhile, or is gone, or the queue holds another entry for it.
         """
+
+        def begun(collection: str, session: str, principal: Mapping[str, Any], **columns: Any) -> JobRun:  # noqa: ANN401
+            asker = Asker(collection=collection, session=session, principal=principal)
+            return JobRun(tenant_id=scope.tenant_id, job_id=job_id, asker=asker, **columns)
+
         params = {**_of(scope), "job_id": job_id, "queue_id": queue_id}
         with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["begin"], params)
-        if not found:
-            return None
-        run, kind, arguments, collection, session, principal, attempts, max_attempts, deaths, cancel, *begun = found[0]
-        started_at, since = begun
-        return JobRun(
-            tenant_id=scope.tenant_id,
-            job_id=job_id,
-            run=run,
-            kind=kind,
-            arguments=arguments,
-            asker=Asker(collection=collection, session=session, principal=principal),
-            attempts=attempts,
-            max_attempts=max_attempts,
-            deaths=deaths,
-            cancel_requested=cancel,
-            started_at=started_at,
-            since_seconds=since,
-        )
+            return next(iter(records(connection, _SQL["begin"], params, begun)), None)
 
-    def report(self, scope: Scope, run: JobRun, stages: Sequence[JobStage]) -> bool | None:
-        """Write down how far a run has come.
-
-        Returns:
-            Whether it is to stop; None: it is no longer this run that counts.
-        """
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["report"], {**_run(scope, run), "stages": stored_stages(stages)})
-        return found[0][0] if found else None
-
-    def end(
+    def begin_alike(
         self,
         scope: Scope,
-        run: JobRun,
+        first: JobRun,
         *,
-        status: JobStatus,
-        stages: Sequence[JobStage],
-        error: str | None = None,
-        result: Mapping[str, Any] | None = None,
-    ) -> bool:
-        """End a job with a run; whether it was this run that counted."""
-        outcome = {"status": status, "stages": stored_stages(stages), "error": error}
-        params = {**_run(scope, run), **outcome, "result": None if result is None else Jsonb(dict(result))}
-        with self._database.transaction(scope) as connection:
-            counted = bool(rows(connection, _SQL["end"], params))
-            if counted and status == "succeeded":
-                connection.execute(_SQL["drop_upload"], params)
-        return counted
+        queue_id: int,
+        differs: str,
+        together: int,
+        most: int,
+        begun: Sequence[JobRun] = (),
+        turn: Turn | None = None,
+    ) -> list[JobRun]:
+        """Begin jobs that wait and ask for the same as one that was begun, but for one argument.
 
-    def put_off(
-        self,
-        scope: Scope,
-        run: JobRun,
-        *,
-        stages: Sequence[JobStage],
-        error: str | None,
-        due_at: datetime | None,
-        counts: bool,
-    ) -> bool:
-        """End a run whose job goes on later; whether it was this run that counted.
+        They have its lock, so nobody else takes them while its place in the queue is held; `settle` comes when they
+        have ended. Where a worker died with the first, those that it had begun like this are begun before others.
 
         Args:
-            scope: Whose.
-            run: The run.
-            stages: How far it came.
-            error: Why it ended; None: what was written before stays.
-            due_at: When the next one begins at the earliest; None: at once.
-            counts: Whether it was an attempt.
+            scope: The tenant.
+            first: The run that they are to share.
+            queue_id: The queue's number for its job.
+            differs: The argument that each has its own of.
+            together: How many are under way at most besides one; of those that lost workers fewer.
+            most: How many to begin at most.
+            begun: Those that are under way.
+            turn: Only while none of others comes before them; None: whoever else waits.
         """
         params = {
-            **_run(scope, run),
-            "stages": stored_stages(stages),
-            "error": error,
-            "due_at": due_at,
-            "counts": counts,
+            **_of(scope),
+            "job_id": first.job_id,
+            "run": first.run,
+            "queue_id": queue_id,
+            "differs": differs,
+            "together": together,
+            "most": most,
+            "begun": [run.job_id for run in begun],
+            "yields": turn is not None,
+            "others": turn is not None and turn.of_any_source,
+            "queues": None if turn is None or turn.queues is None else list(turn.queues),
         }
         with self._database.transaction(scope) as connection:
-            return bool(rows(connection, _SQL["put_off"], params))
+            return records(connection, _SQL["begin_alike"], params, partial(replace, first))
+
+    def report(
+        self, scope: Scope, runs: Sequence[JobRun], changed: Mapping[int, Sequence[JobStage]]
+    ) -> dict[int, bool]:
+        """Write down how far runs have come.
+
+        Args:
+            scope: The tenant.
+            runs: Those that are asked after.
+            changed: How far some of them have come, by the numbers of their jobs.
+
+        Returns:
+            By the numbers of the jobs whose run still counts, whether it is to stop.
+        """
+        told = [run for run in runs if run.job_id in changed]
+        params = {
+            **_of(scope),
+            **_runs(runs),
+            "changed": [run.job_id for run in told],
+            "changed_runs": [run.run for run in told],
+            "stages": [_stored(changed[run.job_id]) for run in told],
+        }
+        with self._database.transaction(scope) as connection:
+            return dict(rows(connection, _SQL["report"], params))
+
+    def settle(self, scope: Scope, ends: Sequence[RunEnd]) -> Sequence[int]:
+        """End runs unless others have begun since, with those places in the queue that no worker holds.
+
+        Returns:
+            The numbers of the jobs whose run still counted.
+        """
+        params = {
+            **_of(scope),
+            **_runs([end.run for end in ends]),
+            "statuses": [end.status for end in ends],
+            "stages": [_stored(end.stages) for end in ends],
+            "errors": [end.error for end in ends],
+            "results": [None if end.result is None else Jsonb(dict(end.result)) for end in ends],
+            "due": [end.due_at for end in ends],
+            "counts": [end.counts for end in ends],
+        }
+        with self._database.transaction(scope) as connection:
+            settled = rows(connection, _SQL["settle"], params)
+            params["job_ids"] = [job_id for job_id, status, _ in settled if status == "succeeded"]
+            connection.execute(_SQL["drop_uploads"], params)
+            params["queue_ids"] = [queue_id for _, _, queue_id in settled]
+            connection.execute(_SQL["settle_alike"], params)
+        return [job_id for job_id, _, _ in settled]
 
 
 def _of(scope: Scope) -> dict[str, Any]:
     return {"tenant_id": scope.tenant_id}
 
 
-def _run(scope: Scope, run: JobRun) -> dict[str, Any]:
-    return {**_of(scope), "job_id": run.job_id, "run": run.run}
+def _runs(runs: Sequence[JobRun]) -> dict[str, Any]:
+    return {"job_ids": [run.job_id for run in runs], "runs": [run.run for run in runs]}
+
+
+def _stored(stages: Sequence[JobStage]) -> Jsonb:
+    return Jsonb([asdict(stage) for stage in stages])
 
 
 def _asking(asker: Asker) -> dict[str, Any]:
@@ -346,28 +378,8 @@ def _lock(asker: Asker, job: NewJob) -> str | None:
     return None if name is None else f"{asker.session or ''}/{asker.collection or ''}/{name}"
 
 
-def _job(row: Sequence[Any]) -> Job:
-    return Job(
-        job_id=row[0],
-        kind=row[1],
-        status=row[2],
-        stages=tuple(JobStage(**stage) for stage in row[3]),
-        arguments=row[4],
-        attempts=row[5],
-        max_attempts=row[6],
-        priority=row[7],
-        collection=row[8],
-        source=row[9],
-        document=row[10],
-        asked_by=row[11],
-        error=row[12],
-        result=row[13],
-        cancel_requested=row[14],
-        created_at=row[15],
-        due_at=row[16],
-        started_at=row[17],
-        finished_at=row[18],
-    )
+def _job(stages: Sequence[Mapping[str, Any]], **columns: Any) -> Job:  # noqa: ANN401 - named as the fields are
+    return Job(stages=tuple(JobStage(**stage) for stage in stages), **columns)
 
 
 def _missing(job_id: int) -> NotFoundError:

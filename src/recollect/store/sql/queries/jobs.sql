@@ -73,7 +73,7 @@ WHERE j.tenant_id = %(tenant_id)s AND j.status = ANY (%(statuses)s::text[])
 ORDER BY CASE WHEN %(newest_first)s THEN -d.document_id ELSE d.document_id END LIMIT %(limit)s
 
 -- hold: a job's row, until the end of the transaction
-SELECT status, queue_id FROM jobs
+SELECT status FROM jobs
 WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s AND (NOT %(own)s OR asked_by = %(user)s::text OR %(user)s::text IS NULL AND principal = %(principal)s::jsonb)
 FOR UPDATE
 
@@ -97,28 +97,8 @@ UPDATE jobs SET status = 'running', run = run + 1, due_at = NULL, started_at = c
        attempts = attempts + CASE status WHEN 'pending' THEN 1 ELSE 0 END,
        deaths = deaths + CASE status WHEN 'running' THEN 1 ELSE 0 END
 WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s AND queue_id = %(queue_id)s AND status IN ('pending', 'running')
-RETURNING run, kind, arguments || withheld, collection, session, principal, attempts, max_attempts, deaths, cancel_requested,
-          started_at, extract(epoch FROM clock_timestamp() - started_at)::float8
-
--- report: how far a run has come, unless another one has begun since
-UPDATE jobs SET stages = %(stages)s
-WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s AND run = %(run)s AND status = 'running'
-RETURNING cancel_requested
-
--- end: of a run, unless another one has begun since
-UPDATE jobs SET status = %(status)s, stages = %(stages)s, result = %(result)s, error = %(error)s, finished_at = now(),
-       queue_id = NULL, withheld = CASE %(status)s WHEN 'succeeded' THEN '{}' ELSE withheld END
-WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s AND run = %(run)s AND status = 'running'
-RETURNING 1
-
--- drop_upload: what a job that has succeeded was to read
-DELETE FROM job_uploads WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s
-
--- put_off: a run that ended before its job had, to another time
-UPDATE jobs SET status = 'pending', stages = %(stages)s, error = coalesce(%(error)s, error), due_at = %(due_at)s,
-       attempts = attempts - CASE WHEN %(counts)s THEN 0 ELSE 1 END
-WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s AND run = %(run)s AND status = 'running'
-RETURNING 1
+RETURNING run, kind, arguments || withheld AS arguments, collection, session, principal, attempts, max_attempts, deaths, cancel_requested,
+          started_at, extract(epoch FROM clock_timestamp() - started_at)::float8 AS since_seconds
 
 -- queue_number: of a job that waits or runs
 SELECT queue_id FROM jobs WHERE tenant_id = %(tenant_id)s AND job_id = %(job_id)s
@@ -137,7 +117,7 @@ SELECT job_id, run, arguments, attempts, max_attempts, deaths
 FROM begin_alike(%(tenant_id)s, %(job_id)s, %(run)s, %(queue_id)s, %(differs)s, %(together)s, %(most)s, %(begun)s::bigint[],
                  %(yields)s, %(others)s, %(queues)s::text[]) ORDER BY job_id
 
--- report_several: how far runs have come that changed, and which of those asked after still count, with whether they are to stop
+-- report: how far runs have come that changed, and which of those asked after still count, with whether they are to stop
 WITH told AS (
     UPDATE jobs j SET stages = n.stages
     FROM unnest(%(changed)s::bigint[], %(changed_runs)s::int[], %(stages)s::jsonb[]) AS n (job_id, run, stages)
