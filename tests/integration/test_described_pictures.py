@@ -21,8 +21,8 @@ from recollect.documents.reader import read_bytes
 from recollect.embedding.making import HashingEmbedder
 from recollect.errors import ConfigurationError
 from recollect.model.original import Original
+from recollect.model.record import json_of
 from recollect.pipeline.library import read_for_preview
-from recollect.replies.search import search_reply_json
 from web_site import Page, web_site
 
 SAID = "A bar chart of bicycle bells sold: four hundred in Bremen, nine hundred in Oslo."
@@ -114,7 +114,7 @@ def test_a_figure_is_found_and_cited_with_page_and_box_as_written_by_a_model(see
     (box,) = citation.boxes
     assert (citation.page, box.page) == (2, 2)
     assert (box.left, box.top, box.right, box.bottom) == pytest.approx((0.25, 0.25, 0.75, 0.5), abs=0.01)
-    shown = search_reply_json(reply)["results"]
+    shown = json_of(reply.results)
     assert [one.get("generated_by") for one in shown if one["content"] == best.content] == ["openai/seeing"]
     own = [one for one in reply.results if one.generated_by is None]
     assert own

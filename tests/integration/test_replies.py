@@ -26,29 +26,24 @@ from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
 from recollect.model.answer import Answer, UnsupportedSentence
 from recollect.model.document_session import SessionConfig
-from recollect.model.original import Original
 from recollect.model.outline import PageBox
-from recollect.model.scrub import ScrubReport
+from recollect.model.record import json_of
 from recollect.model.usage import TokenUsage
 from recollect.replies import (
     answers,
-    contents,
     contexts,
-    documents,
-    erasure,
     facts,
     feedback,
     history,
     ingest,
     me,
     memory,
-    search,
     sessions,
     sources,
     spaces,
     status,
 )
-from recollect.replies.passages import PassagePlaceJson, passage_notes_json, passage_place_json
+from recollect.replies.passages import PassagePlaceJson, passage_json
 from recollect.replies.search import search_reply_json
 from recollect.replies.why_not import why_not_json
 
@@ -88,7 +83,7 @@ def validator_of(shape: Any) -> Draft202012Validator:
 
 
 def checked(shape: Any, reply: Any) -> Any:
-    read = json.loads(json.dumps(reply))  # nothing that JSON has no word for
+    read = json.loads(json.dumps(json_of(reply)))  # nothing that JSON has no word for
     validator_of(shape).validate(read)
     shaped = adapter_of(shape).validate_python(reply)
     assert (
@@ -179,9 +174,7 @@ def searches(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     ):
         yield search_reply_json, search_reply_json(reply)
     yield search_reply_json, search_reply_json(view.search("zyx", RetrievalOptions(tags=("no",))), warnings=["None."])
-    for result in view.search(QUERY).results:
-        yield passage_place_json, passage_place_json(result)
-        yield passage_notes_json, passage_notes_json(result.notes)
+    yield passage_json, passage_json(best, PassagePlaceJson)
     collapsed = RetrievalOptions(collapse_duplicates=True, mode="lexical")
     for options in (EXPLAINED, replace(EXPLAINED, mmr_lambda=0.5, min_relevance=0.1), collapsed):
         for source in ("hr/leave.md", "archive/leave.md", "plant/pump.md"):
@@ -210,15 +203,11 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         for explain in (False, True):
             yield answers.answer_json, answers.answer_json(one, explain=explain)
     yield answers.answer_json, answers.answer_json(refused, warnings=["There are no documents."])
-    yield from ((answers.citation_json, answers.citation_json(one)) for one in written.citations)
-    boxed = replace(written.citations[0], boxes=(PageBox(3, 0.1, 0.2, 0.9, 0.25),))
-    yield answers.citation_json, answers.citation_json(boxed)
-    yield answers.citation_json, answers.citation_json(replace(boxed, server="north"))
+    boxed = replace(written.citations[0], boxes=(PageBox(3, 0.1, 0.2, 0.9, 0.25),), server="north")
+    yield answers.answer_json, answers.answer_json(replace(written, citations=(boxed,)))
     assert refused.nearest is not None
     nearest = replace(refused.nearest, evidence=replace(refused.nearest.evidence, boxes=boxed.boxes, id="leave"))
     yield answers.answer_json, answers.answer_json(replace(refused, nearest=nearest), explain=True)
-    assert written.usage is not None
-    yield answers.token_usage_json, answers.token_usage_json(written.usage)
 
 
 def of_contexts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
@@ -248,46 +237,14 @@ def of_contexts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
 
 def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     records = view.documents.list()
-    yield from ((documents.document_json, documents.document_json(one)) for one in records)
-    listed = documents.document_list_json(records[:1], collection="default", more=True)
-    assert listed["next_after"] == records[0].document_id
-    yield documents.document_list_json, listed
-    nothing = documents.document_list_json([], collection="default", more=False, warnings=["None."])
-    yield documents.document_list_json, nothing
     (leave,) = (one.document_id for one in records if one.source == "hr/leave.md")
-    copies = view.documents.duplicates(leave)
-    assert copies.same
-    yield documents.document_content_json, documents.document_content_json(view.documents.get(leave), copies)
-    yield documents.duplicates_json, documents.duplicates_json(copies)
-    yield documents.same_document_json, documents.same_document_json(copies.same[0])
-    yield documents.duplicate_groups_json, documents.duplicate_groups_json(view.documents.list_duplicates())
-    original = Original.of_bytes(b"leave", name="leave.md", mime_type="text/markdown")
-    yield documents.original_json, documents.original_json(original)
-    yield contents.document_part_json, contents.document_part_json(view.contents.read(leave))
-    yield contents.document_outline_json, contents.document_outline_json(view.contents.outline(leave))
-    yield contents.chunks_json, contents.chunks_json(view.contents.chunks(leave))
     told = view.documents.history(leave)
-    yield history.document_history_json, history.document_history_json(told)
     yield history.lifetime_json, history.lifetime_json(told.document_id, told)
-    yield from ((history.version_json, history.version_json(one)) for one in told.versions)
-    yield history.version_diff_json, history.version_diff_json(view.documents.diff(leave))
     for first, second in (("1d", None), (None, "1d")):
         diff = view.documents.diff_evidence(QUERY, from_time=first or datetime.now(UTC), to_time=second)
         yield history.evidence_diff_json, history.evidence_diff_json(diff)
         stayed = replace(diff, stayed=tuple(one.passage for one in (*diff.came, *diff.went)))
         yield history.evidence_diff_json, history.evidence_diff_json(stayed)
-    (result,) = view.ingest([Document(content="Soon gone.", source="gone.md")])
-    yield ingest.ingest_result_json, ingest.ingest_result_json(result)
-    view.ingest(Document(content="Soon gone, too.", source="gone.md"))
-    restored = view.documents.restore(result.document_id, 1)
-    yield history.restored_version_json, history.restored_version_json(restored, department=None)
-    receipt = view.documents.erase([result.document_id], reason="test")
-    yield erasure.erasure_receipt_json, erasure.erasure_receipt_json(receipt)
-    scrub = ScrubReport(
-        relations=1, kept=("t",), log_segments=None, proven=True, files=1, bytes=1, strings=1, held=0, found={"f": 1}
-    )
-    yield erasure.scrub_json, erasure.scrub_json(scrub)
-    yield erasure.erasure_receipt_json, erasure.erasure_receipt_json(replace(receipt, scrub=scrub))
     yield status.status_json, status.status_json(view.maintenance.status())
     yield status.cleanup_json, status.cleanup_json(view.maintenance.cleanup())
     yield from of_models(view)
@@ -444,13 +401,13 @@ def test_a_key_that_the_shape_does_not_name_is_noticed():
         marker=1, document_id=1, source="a", section=None, page=None, start_offset=0, end_offset=1, quote="q"
     )
     with pytest.raises(ValidationError, match="Additional properties"):
-        checked(answers.AnswerJson, {**reply, "citations": [{**answers.citation_json(citation), "new": 1}]})
+        checked(answers.AnswerJson, {**reply, "citations": [{**json_of(citation), "new": 1}]})
 
 
 def test_keys_are_described_where_they_are_inherited_too():
-    described = {key for key, one in schema_of(search.SearchResultJson)["properties"].items() if "description" in one}
-    assert described >= {"section", "page", "start_offset", "end_offset", "parts", "rank", "content"}
+    described = {key for key, one in schema_of(history.EvidenceJson)["properties"].items() if "description" in one}
+    assert described >= {"section", "page", "start_offset", "end_offset", "parts", "rank"}
     place = schema_of(PassagePlaceJson)["properties"]
-    assert schema_of(search.SearchResultJson)["properties"]["section"] == place["section"]
+    assert schema_of(history.EvidenceJson)["properties"]["section"] == place["section"]
     assert schema_of(history.MovedEvidenceJson)["properties"]["rank"]["description"] == "From 1."
     assert schema_of(history.EvidenceDiffJson)["properties"]["from"]["format"] == "date-time"

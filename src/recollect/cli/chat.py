@@ -21,7 +21,8 @@ from recollect.cli._time import TimeOptions
 from recollect.cli.query import place
 from recollect.errors import RecollectError, UsageError
 from recollect.model import Answer, TokenUsage
-from recollect.replies.answers import answer_json, token_usage_json
+from recollect.model.record import json_of
+from recollect.replies.answers import answer_json
 
 if TYPE_CHECKING:
     from recollect.client.client import RemoteView
@@ -233,7 +234,7 @@ class _Talk:
         if self._ctx.json:
             answers = [answer_json(answer) for answer in self._conversation.answers]
             self._ctx.emit(
-                {"session": self._name, "answers": answers, "usage": token_usage_json(used) if used.requests else None}
+                {"session": self._name, "answers": answers, "usage": json_of(used) if used.requests else None}
             )
         elif self._name is not None and self._conversation.answers and self._ctx.out.is_terminal:
             again = f"recollect chat --session {shlex.quote(self._name)}{self._ends}"

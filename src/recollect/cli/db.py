@@ -215,14 +215,14 @@ def _scrub(
     server's log emptied too, and every file is read afterwards. Exit status 1 if something is left.
     """
     from recollect.cli.history import show_scrub
-    from recollect.replies.erasure import scrub_json
+    from recollect.model.record import json_of
 
     strings = [] if look_for is None else _lines(look_for)
     with ctx.view() as view:
         due = view.store.scrubber.due()
         report = view.maintenance.scrub(look_for=strings) if due >= after else None
     if ctx.json:
-        ctx.emit({"scrub": report and scrub_json(report), "remains": list(report.remains) if report else []})
+        ctx.emit({"scrub": report and json_of(report), "remains": list(report.remains) if report else []})
     elif report is None:
         ctx.out.print(f"Nothing to do: {due:,} erased since the last time.")
     else:

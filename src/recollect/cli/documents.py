@@ -23,17 +23,10 @@ from recollect.cli.history import (
     show_receipt,
 )
 from recollect.errors import ParseError
-from recollect.replies.documents import (
-    document_content_json,
-    document_json,
-    document_list_json,
-    duplicate_groups_json,
-    original_json,
-)
-from recollect.replies.erasure import erasure_receipt_json
-from recollect.replies.ingest import IngestResultJson, ingest_result_json
+from recollect.model.record import json_of
 
 if TYPE_CHECKING:
+    from recollect.model import IngestResult
     from recollect.model.document_record import DocumentRecord
     from recollect.pipeline import View
 
@@ -72,7 +65,9 @@ def _list(
         warnings = [] if found or after or principal or status else _why_none(view, department)
     page, more = found[:limit], len(found) > limit
     if ctx.json:
-        ctx.emit(document_list_json(page, collection=ctx.collection, more=more, warnings=warnings))
+        told = {"collection": ctx.collection, "documents": json_of(page)}
+        told["next_after"] = page[-1].document_id if page and more else None
+        ctx.emit(told | ({"warnings": warnings} if warnings else {}))
         return 0
     _show_list(ctx, page, nothing="\n".join(warnings) or "No documents.")
     if more:
@@ -146,7 +141,7 @@ def _show(
         record = view.documents.get(named_document(view, document))
         copies = view.documents.duplicates(record.document_id) if record.status == "embedded" else Duplicates()
     if ctx.json:
-        ctx.emit(document_content_json(record, copies))
+        ctx.emit({**json_of(record), "content": record.content, **json_of(copies)})
         return 0
     from rich.table import Table
     from rich.text import Text
@@ -156,7 +151,7 @@ def _show(
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column(style="dim")
     facts.add_column(overflow="fold")
-    for name, value in document_json(record).items():
+    for name, value in json_of(record).items():
         if value not in (None, [], {}):
             shown = ", ".join(record.tags) if name == "tags" else json.dumps(value, ensure_ascii=False, default=str)
             facts.add_row(name.replace("_", " "), Text(one_line(shown if name in {"tags", "metadata"} else str(value))))
@@ -183,7 +178,7 @@ def _duplicates(
     with ctx.view(principal=actor.actor()) as view:
         groups = view.documents.list_duplicates(after=after, limit=limit)
     if ctx.json:
-        ctx.emit(duplicate_groups_json(groups))
+        ctx.emit({"groups": json_of(groups)})
         return 0
     for group in groups:
         ctx.out.print(f"{len(group):,} documents:", style="dim")
@@ -230,7 +225,7 @@ def _erase(
         ctx.confirm(f"Remove {len(named):,} document(s) with their history for good?", yes=yes)
         receipt = view.documents.erase(named, reason=reason, scrub=scrub)
     if ctx.json:
-        ctx.emit(erasure_receipt_json(receipt))
+        ctx.emit(receipt)
     else:
         show_receipt(ctx, receipt)
     return 0 if receipt.complete else 1
@@ -257,7 +252,8 @@ def _original(
             return 0
         original.save(output, overwrite=overwrite)
     if ctx.json:
-        ctx.emit(original_json(original))
+        told = {"name": original.name, "mime_type": original.mime_type, "byte_count": original.byte_count}
+        ctx.emit({**told, "sha256": original.file_hash.hex()})
     else:
         ctx.out.print(plain(f"{original.byte_count:,} bytes of {original.name!r} ({original.mime_type})."))
     return 0
@@ -274,19 +270,19 @@ def _reread(
 
     Title, tags, department, dates and grants stay as they are. Exit status 1 if some could not be read.
     """
-    done: list[IngestResultJson] = []
+    done: list[IngestResult] = []
     errors: list[str] = []
     with ctx.view(principal=actor.actor()) as view:
         for document_id in named_documents(view, documents):
             try:
-                done.append(ingest_result_json(view.documents.reread(document_id, force=force)))
+                done.append(view.documents.reread(document_id, force=force))
             except ParseError as exc:
                 errors.append(str(exc))
     if ctx.json:
-        ctx.emit({"documents": done, "errors": errors})
+        ctx.emit({"documents": json_of(done), "errors": errors})
     else:
         for one in done:
-            ctx.out.print(f"{one['document_id']}: version {one['version']}, {one['status']}")
+            ctx.out.print(f"{one.document_id}: version {one.version}, {one.status}")
         for error in errors:
             ctx.note(error)
     return 1 if errors else 0

@@ -11,7 +11,6 @@ from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
-from recollect.replies.history import document_history_json, restored_version_json, version_diff_json
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
@@ -68,7 +67,7 @@ def _history(
     with ctx.view(principal=actor.actor()) as view:
         history = view.documents.history(named_document(view, document))
     if ctx.json:
-        ctx.emit(document_history_json(history))
+        ctx.emit(history)
     else:
         _show_history(ctx, history)
     return 0
@@ -122,7 +121,7 @@ def _diff(
         known = named_document(view, document)
         diff = view.documents.diff(known, from_version=from_, to_version=to, context_lines=context)
     if ctx.json:
-        ctx.emit(version_diff_json(diff))
+        ctx.emit(diff)
     else:
         _show_diff(ctx, diff)
     return 0
@@ -154,10 +153,9 @@ def _restore(
     """
     with ctx.view(principal=actor.actor()) as view:
         known = named_document(view, document)
-        department = view.documents.history(known).department
         written = view.documents.restore(known, version)
     if ctx.json:
-        ctx.emit(restored_version_json(written, department=department))
+        ctx.emit(written)
     elif written.status == "unchanged":
         ctx.out.print(f"Version {version} is the current one already.")
     else:

@@ -76,9 +76,10 @@ def _query(
         warnings = [] if reply.results else vain(view, options)
         reply = replace(reply, warnings=told_besides(reply.warnings, warnings))
         if ctx.json:
+            from recollect.model.record import json_of
             from recollect.replies.search import search_reply_json
 
-            ctx.emit(search_reply_json(reply, warnings=warnings))
+            ctx.emit(json_of(search_reply_json(reply, warnings=warnings)))
         else:
             for warning in reply.warnings:
                 ctx.note(warning)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -21,19 +21,17 @@ from recollect.client.opening import UNCHANGED, headers_of, opened_settings, ref
 from recollect.client.place import Place
 from recollect.errors import ServerError
 from recollect.familiar_names import suggesting
-from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
+from recollect.model import Answer, PassagePart, Principal, RetrievalOptions, RetrievedContext
+from recollect.model.record import adapter_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
     from typing import Unpack
 
-    from pydantic import TypeAdapter
-
     from recollect.client.calls.base import Reply
     from recollect.model.keywords import SearchKeywords
     from recollect.model.time import Moment
-    from recollect.replies.search import SearchReplyJson
 
 
 # A search of a thousand long passages has less.
@@ -191,22 +189,19 @@ def passages_within(
 
 
 def _require_shape(url: str, reply: Reply) -> None:
-    # pydantic parses the fields' descriptions, and Python 3.11 cannot do that in two threads at once.
-    with _SHAPE_LOCK:
-        shape = _search_shape()
-    try:
-        shape.validate_python(reply.json, strict=True)
-    except ValueError as exc:
-        raise ServerError(f"What answers at {url} gave no reply of recollect's: {exc}", url=url) from exc
-
-
-@cache
-def _search_shape() -> TypeAdapter[SearchReplyJson]:
-    from pydantic import TypeAdapter
+    from pydantic_core import to_json
 
     from recollect.replies.search import SearchReplyJson
 
-    return TypeAdapter(SearchReplyJson)
+    # pydantic parses the fields' descriptions, and Python 3.11 cannot do that in two threads at once.
+    with _SHAPE_LOCK:
+        shape, part = adapter_of(SearchReplyJson), adapter_of(list[PassagePart])
+    try:
+        shape.validate_json(to_json(reply.json), strict=True)
+        parts = [part for result in reply.json["results"] for part in result["parts"]]
+        part.validate_json(to_json(parts), strict=True)
+    except (KeyError, TypeError, ValueError) as exc:
+        raise ServerError(f"What answers at {url} gave no reply of recollect's: {exc}", url=url) from exc
 
 
 def _last(events: Iterator[AskEvent]) -> Answer:

@@ -94,7 +94,7 @@ def _several(convert: Callable[[Any], Any], values: Sequence[Any]) -> tuple[Any,
 
 def passage_of(told: Json, **more: object) -> RetrievedContext:
     """A passage that a search found; its parts are those that the reply tells."""
-    return read(RetrievedContext, told, outline=_outline(told["parts"]), **more)
+    return read(RetrievedContext, {"metadata": {}, **told}, outline=_outline(told["parts"]), **more)
 
 
 def _outline(parts: Sequence[Json]) -> Outline:

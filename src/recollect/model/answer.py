@@ -8,6 +8,7 @@ from typing import Literal
 
 from recollect.model.outline import PageBox
 from recollect.model.passage import PassageNote
+from recollect.model.record import Public, PublicIfAny, PublicIfKnown, Record
 from recollect.model.usage import TokenUsage
 
 REFUSAL = "I don't have information about that in the approved knowledge base."
@@ -22,7 +23,7 @@ UnsupportedReason = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Citation:
+class Citation(Record):
     """Where a quoted piece of an answer stands.
 
     ``quote`` is exactly ``content[start_offset:end_offset]`` of the document's current version.
@@ -42,26 +43,26 @@ class Citation:
         id: The id that the document was given (`Document.id`); None: its source identifies it.
     """
 
-    marker: int
-    document_id: int
-    source: str
-    section: str | None
-    page: int | None
-    start_offset: int
-    end_offset: int
-    quote: str
-    department: str | None = None
-    last_page: int | None = None
-    boxes: tuple[PageBox, ...] = ()
-    notes: tuple[PassageNote, ...] = ()
-    support: float | None = None
-    collection: str | None = None
-    server: str | None = None
-    id: str | None = None
+    marker: Public[int]
+    document_id: Public[int]
+    source: Public[str]
+    department: Public[str | None] = None
+    section: Public[str | None]
+    page: Public[int | None]
+    last_page: Public[int | None] = None
+    start_offset: Public[int]
+    end_offset: Public[int]
+    quote: Public[str]
+    boxes: PublicIfAny[tuple[PageBox, ...]] = ()
+    notes: PublicIfAny[tuple[PassageNote, ...]] = ()
+    support: PublicIfKnown[float | None] = None
+    collection: PublicIfKnown[str | None] = None
+    server: PublicIfKnown[str | None] = None
+    id: PublicIfKnown[str | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnsupportedSentence:
+class UnsupportedSentence(Record):
     """A sentence that a language model wrote and the sources do not support.
 
     Attributes:
@@ -72,11 +73,11 @@ class UnsupportedSentence:
         detail: The same in words.
     """
 
-    text: str
-    start_offset: int | None
-    end_offset: int | None
-    reason: UnsupportedReason
-    detail: str
+    text: Public[str]
+    start_offset: Public[int | None]
+    end_offset: Public[int | None]
+    reason: Public[UnsupportedReason]
+    detail: Public[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,8 +39,8 @@ class DocumentEntry(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentOutline:
-    """The headings of a document.
+class DocumentOutline(Record):
+    """The headings and pages of a document.
 
     Attributes:
         characters: How long its text is.
@@ -48,18 +48,18 @@ class DocumentOutline:
         pages: In order of ``number``; empty where the format has none.
     """
 
-    document_id: int
-    source: str
-    title: str
-    collection: str
-    version_id: int
-    characters: int
-    headings: tuple[Heading, ...]
-    pages: tuple[PageSpan, ...]
+    document_id: Public[int]
+    source: Public[str]
+    title: Public[str]
+    collection: Public[str]
+    version_id: Public[int]
+    characters: Public[int]
+    headings: Public[tuple[Heading, ...]]
+    pages: Public[tuple[PageSpan, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentPart:
+class DocumentPart(Record):
     """A range of a document's text.
 
     Attributes:
@@ -71,43 +71,43 @@ class DocumentPart:
         mime_type: Of what the document was read from.
     """
 
-    document_id: int
-    source: str
-    title: str
-    collection: str
-    version_id: int
-    characters: int
-    start_offset: int
-    end_offset: int
-    text: str
-    section: str | None
-    page: int | None
-    mime_type: str
+    document_id: Public[int]
+    source: Public[str]
+    title: Public[str]
+    collection: Public[str]
+    version_id: Public[int]
+    characters: Public[int]
+    start_offset: Public[int]
+    end_offset: Public[int]
+    text: Public[str]
+    section: Public[str | None]
+    page: Public[int | None]
+    mime_type: Public[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentChunk:
+class DocumentChunk(Record):
     """A chunk that a document was cut into.
 
     Attributes:
         position: In the document, from 0.
-        start_offset: Where it begins in the document's text.
+        start_offset: Where it begins in the document's text, in characters.
         end_offset: Just behind its last character.
-        section: Titles of the headings that it stands under, outermost first.
+        section: Titles of the headings that it stands under, joined by `` > ``.
         page: That it begins on, from 1; None where the format has no pages.
         token_count: How many tokens of the embedding model it has.
         context: What situates it in its document and is searched with it; empty where none was written.
     """
 
-    chunk_id: int
-    position: int
-    start_offset: int
-    end_offset: int
-    text: str
-    section: tuple[str, ...]
-    page: int | None
-    token_count: int
-    context: str
+    chunk_id: Public[int]
+    position: Public[int]
+    start_offset: Public[int]
+    end_offset: Public[int]
+    text: Public[str]
+    section: Public[str | None]
+    page: Public[int | None]
+    token_count: Public[int]
+    context: Public[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

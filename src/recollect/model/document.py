@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.familiar_names import suggesting
 from recollect.model.outline import Heading, PageSpan, page_at, section_path
+from recollect.model.record import Public, Record
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -91,7 +92,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class IngestResult:
+class IngestResult(Record):
     """What became of one document that was to be stored.
 
     Attributes:
@@ -101,7 +102,7 @@ class IngestResult:
         chunk_count: Of the current version.
     """
 
-    document_id: int
-    version: int
-    status: Literal["added", "updated", "unchanged"]
-    chunk_count: int
+    document_id: Public[int]
+    version: Public[int]
+    status: Public[Literal["added", "updated", "unchanged"]]
+    chunk_count: Public[int]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from recollect.model.record import Public, PublicIfKnown, Record
 from recollect.model.source import SourceType
 
 DocumentStatus = Literal["pending", "embedded", "error"]
@@ -14,37 +15,42 @@ DOCUMENT_STATUSES: tuple[DocumentStatus, ...] = ("pending", "embedded", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentRecord:
-    """A stored document.
+class DocumentRecord(Record):
+    """A stored document, as its current version is.
 
     Attributes:
+        document_id: Stays the same over all versions of the document.
         source: Its URI within its origin, for instance a path relative to the ingested folder.
         origin: The source it belongs to, for instance that folder.
+        version: From 1.
+        language: ISO 639-1; None: not known.
+        content_hash: SHA-256 of the content, in hexadecimal digits.
         known_from: When this version entered the knowledge base.
+        event_time: When what it tells happened or was written.
         content: Its text; None in listings.
         status: ``embedded``; ``pending`` where a job is to store it; ``error`` where that job has failed.
-        error: Why, then.
+        error: Why it has failed.
         source_type: Of its origin: ``directory``, ``web``, ``upload``, ``api`` or ``manual``.
         id: The id that it was given (`Document.id`); None: its source identifies it.
     """
 
-    document_id: int
-    source: str
-    title: str
-    collection: str
-    version: int
-    department: str | None
-    mime_type: str
-    language: str | None
-    metadata: Mapping[str, Any]
-    tags: tuple[str, ...]
-    chunk_count: int
-    content_hash: str
-    known_from: datetime
-    event_time: datetime | None
-    origin: str
-    content: str | None
-    status: DocumentStatus = "embedded"
-    error: str | None = None
-    source_type: SourceType = "manual"
-    id: str | None = None
+    document_id: Public[int]
+    source: Public[str]
+    title: Public[str]
+    collection: Public[str]
+    version: Public[int]
+    department: Public[str | None]
+    mime_type: Public[str]
+    language: Public[str | None]
+    metadata: Public[Mapping[str, Any]]
+    tags: Public[tuple[str, ...]]
+    chunk_count: Public[int]
+    content_hash: Public[str]
+    known_from: Public[datetime]
+    event_time: Public[datetime | None]
+    origin: Public[str]
+    content: str | None = None
+    status: Public[DocumentStatus] = "embedded"
+    error: Public[str | None] = None
+    source_type: Public[SourceType] = "manual"
+    id: PublicIfKnown[str | None] = None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from recollect.model.record import Public, Record, public_as
 
 
 @dataclass(frozen=True, slots=True)
-class SameDocument:
+class SameDocument(Record):
     """A document that says what another one says.
 
     Attributes:
@@ -18,16 +21,16 @@ class SameDocument:
         likeness: The share of runs of five words that both have, of those that either has; 1: the same text.
     """
 
-    document_id: int
-    source: str
-    title: str
-    collection: str
-    origin: str
-    likeness: float = 1.0
+    document_id: Public[int]
+    source: Public[str]
+    title: Public[str]
+    collection: Public[str]
+    origin: Public[str]
+    likeness: Public[float] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duplicates:
+class Duplicates(Record):
     """The documents that say what one document says.
 
     Attributes:
@@ -35,5 +38,5 @@ class Duplicates:
         near: Nearly the same, the likest first.
     """
 
-    same: tuple[SameDocument, ...] = ()
-    near: tuple[SameDocument, ...] = ()
+    same: Annotated[tuple[SameDocument, ...], public_as("same_content")] = ()
+    near: Annotated[tuple[SameDocument, ...], public_as("nearly_the_same")] = ()

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
 from recollect.model.passage import RetrievedContext
+from recollect.model.record import Public, PublicIfKnown, Record, public, public_as
 from recollect.model.scrub import ScrubReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionRecord:
+class VersionRecord(Record):
     """One version of a document.
 
     Attributes:
-        version: 1, 2, …
+        version: From 1.
         known_from: When it became known.
         known_to: When it was replaced, deleted or expired; None: it is current.
         expires_at: When it expires or was to expire; None: never.
@@ -25,40 +27,41 @@ class VersionRecord:
         content_hash: SHA-256 of its content, in hexadecimal digits.
     """
 
-    version: int
-    version_id: int
-    title: str
-    known_from: datetime
-    known_to: datetime | None
-    expires_at: datetime | None
-    event_time: datetime | None
-    event_end: datetime | None
-    chunk_count: int
-    character_count: int
-    content_hash: str
-    department: str | None
-    tags: tuple[str, ...]
+    version: Public[int]
+    version_id: int = 0
+    title: Public[str]
+    known_from: Public[datetime]
+    known_to: Public[datetime | None]
+    expires_at: Public[datetime | None]
+    event_time: Public[datetime | None]
+    event_end: Public[datetime | None]
+    chunk_count: Public[int]
+    character_count: Public[int]
+    content_hash: Public[str]
+    department: Public[str | None]
+    tags: Public[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentHistory:
-    """A document and all of its versions, oldest first.
+class DocumentHistory(Record):
+    """A document and all of its versions.
 
     Attributes:
         department: Of the last version.
+        versions: Oldest first.
         id: The id that it was given (`Document.id`); None: its source identifies it.
     """
 
-    document_id: int
-    source: str
-    collection: str
-    department: str | None
-    versions: tuple[VersionRecord, ...]
-    id: str | None = None
+    document_id: Public[int]
+    source: Public[str]
+    collection: Public[str]
+    department: Public[str | None]
+    versions: Public[tuple[VersionRecord, ...]]
+    id: PublicIfKnown[str | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionDiff:
+class VersionDiff(Record):
     """How the text of a document changed from one version to another.
 
     Attributes:
@@ -67,14 +70,14 @@ class VersionDiff:
         removed: Lines that went.
     """
 
-    document_id: int
-    source: str
-    department: str | None
-    from_version: int
-    to_version: int
-    lines: tuple[str, ...]
-    added: int
-    removed: int
+    document_id: Public[int]
+    source: Public[str]
+    department: Public[str | None]
+    from_version: Public[int]
+    to_version: Public[int]
+    lines: Annotated[tuple[str, ...], public_as("diff")]
+    added: Public[int]
+    removed: Public[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,21 +118,22 @@ class EvidenceDiff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErasedDocument:
+class ErasedDocument(Record):
     """What a receipt says of one document: nothing of its content, and not its name.
 
     Attributes:
+        version_count: How many versions it had.
         hashes: One a version: SHA-256 of the receipt's salt followed by the SHA-256 of the content. Whoever holds the
             content can prove with it that the receipt means it; whoever holds the receipt learns nothing.
     """
 
-    document_id: int
-    version_count: int
-    hashes: tuple[str, ...]
+    document_id: Public[int]
+    version_count: Annotated[int, public_as("versions")]
+    hashes: Public[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureProbe:
+class ErasureProbe(Record):
     """What was looked for after an erasure, in every text and every hash of the tenant in the database.
 
     Attributes:
@@ -142,22 +146,23 @@ class ErasureProbe:
         mentions: Rows that hold one of those, by ``table.column``: anybody may have said the same, so they stay.
     """
 
-    phrases: int
-    hashes: int
-    places: int
-    found: Mapping[str, int] = field(default_factory=dict)
-    names: int = 0
-    mentions: Mapping[str, int] = field(default_factory=dict)
+    phrases: Public[int]
+    hashes: Public[int]
+    places: Public[int]
+    found: Public[Mapping[str, int]] = field(default_factory=dict)
+    names: Public[int] = 0
+    mentions: Public[Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureReceipt:
+class ErasureReceipt(Record):
     """The receipt of an erasure; the audit keeps the same.
 
     Attributes:
         receipt_id: Of the audit's record.
         erased_by: Who asked for it, as told.
         reason: Why, as told.
+        documents: Each of them.
         salt: Of the hashes, in hexadecimal digits.
         counts: Rows removed, by kind.
         copies: Ids of other documents that hold, or held in an older version, the same content: they are not erased.
@@ -165,20 +170,27 @@ class ErasureReceipt:
         scrub: What was rewritten and proven of the database's files; None: nothing.
     """
 
-    receipt_id: int
-    tenant_id: int
-    erased_at: datetime
-    erased_by: str
-    reason: str | None
-    documents: tuple[ErasedDocument, ...]
-    salt: str
-    counts: Mapping[str, int]
-    copies: tuple[int, ...]
-    probe: ErasureProbe
-    remains: tuple[str, ...]
-    scrub: ScrubReport | None = None
+    receipt_id: Public[int]
+    tenant_id: Public[int]
+    erased_at: Public[datetime]
+    erased_by: Public[str]
+    reason: Public[str | None]
+    documents: Public[tuple[ErasedDocument, ...]]
+    salt: Public[str]
+    counts: Public[Mapping[str, int]]
+    copies: Public[tuple[int, ...]]
+    probe: Public[ErasureProbe]
+    remains: Public[tuple[str, ...]]
+    scrub: Public[ScrubReport | None] = None
 
     @property
+    @public
+    def erased(self) -> int:
+        """How many documents."""
+        return self.counts["documents"]
+
+    @property
+    @public
     def complete(self) -> bool:
         """Whether the probe found nothing, and a scrub left nothing either."""
         return not self.probe.found and (self.scrub is None or self.scrub.complete)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect.model._line_boxes import LineBox, PackedLines, packed
+from recollect.model.record import Public, Record
 
 _PARTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Record):
     """A heading inside a document's content.
 
     Attributes:
@@ -23,14 +24,14 @@ class Heading:
         end_offset: Character offset just behind the heading's line.
     """
 
-    level: int
-    title: str
-    start_offset: int
-    end_offset: int
+    level: Public[int]
+    title: Public[str]
+    start_offset: Public[int]
+    end_offset: Public[int]
 
 
 @dataclass(frozen=True, slots=True)
-class PageBox:
+class PageBox(Record):
     """A rectangle on a page; the edges are those of `LineBox`.
 
     Attributes:
@@ -41,15 +42,15 @@ class PageBox:
         bottom: The lower edge.
     """
 
-    page: int
-    left: float
-    top: float
-    right: float
-    bottom: float
+    page: Public[int]
+    left: Public[float]
+    top: Public[float]
+    right: Public[float]
+    bottom: Public[float]
 
 
 @dataclass(frozen=True, slots=True)
-class PageSpan:
+class PageSpan(Record):
     """The characters of a document's content that stand on one page.
 
     Attributes:
@@ -59,9 +60,9 @@ class PageSpan:
         lines: Where its lines stand on the page, of formats that tell it.
     """
 
-    number: int
-    start_offset: int
-    end_offset: int
+    number: Public[int]
+    start_offset: Public[int]
+    end_offset: Public[int]
     lines: Sequence[LineBox] = ()
 
     def as_list(self) -> list[Any]:
@@ -93,7 +94,7 @@ def _edges(one: LineBox) -> tuple[float, float, float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class PassagePart:
+class PassagePart(Record):
     """Characters of a passage that stand under the same headings, on the same page.
 
     Attributes:
@@ -103,10 +104,10 @@ class PassagePart:
         page: From 1; None where the format has no pages.
     """
 
-    start_offset: int
-    end_offset: int
-    section: str | None
-    page: int | None
+    start_offset: Public[int]
+    end_offset: Public[int]
+    section: Public[str | None]
+    page: Public[int | None]
 
 
 @dataclass(frozen=True, slots=True)

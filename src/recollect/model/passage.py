@@ -9,20 +9,26 @@ from typing import Any, Literal, overload
 
 from recollect.model.outline import Outline, PageBox, PassagePart
 from recollect.model.pictures import GENERATED_BY
+from recollect.model.record import Public, PublicIfAny, PublicIfKnown, Record, public, public_if_known
 from recollect.model.usage import TokenUsage
 from recollect.model.wording import Wording
 
 
 @dataclass(frozen=True, slots=True)
-class RetrieverScore:
-    """Where one retriever placed a chunk: rank from 1, and the retriever's own score."""
+class RetrieverScore(Record):
+    """Where one retriever placed a chunk.
 
-    rank: int
-    score: float
+    Attributes:
+        rank: From 1.
+        score: The retriever's own: cosine similarity of embeddings, BM25 of words.
+    """
+
+    rank: Public[int]
+    score: Public[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchExplain:
+class SearchExplain(Record):
     """How a result came to its rank.
 
     Attributes:
@@ -35,12 +41,12 @@ class SearchExplain:
             counted.
     """
 
-    dense: RetrieverScore | None
-    lexical: RetrieverScore | None
-    fused_score: float
-    coverage: float | None = None
-    rerank_score: float | None = None
-    preference: float | None = None
+    dense: Public[RetrieverScore | None]
+    lexical: Public[RetrieverScore | None]
+    fused_score: Public[float]
+    coverage: PublicIfKnown[float | None] = None
+    rerank_score: PublicIfKnown[float | None] = None
+    preference: PublicIfKnown[float | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +77,7 @@ class ReplyExplain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassageNote:
+class PassageNote(Record):
     """Why a passage is not the last word.
 
     Attributes:
@@ -84,16 +90,16 @@ class PassageNote:
         department: Its department.
     """
 
-    kind: Literal["superseded", "deleted", "expired", "newer_document"]
-    text: str
-    at: datetime | None = None
-    document_id: int | None = None
-    source: str | None = None
-    department: str | None = None
+    kind: Public[Literal["superseded", "deleted", "expired", "newer_document"]]
+    text: Public[str]
+    at: Public[datetime | None] = None
+    document_id: Public[int | None] = None
+    source: Public[str | None] = None
+    department: Public[str | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlsoIn:
+class AlsoIn(Record):
     """Another document that says what a passage says.
 
     Attributes:
@@ -105,16 +111,16 @@ class AlsoIn:
         id: The id that it was given (`Document.id`); None: its source identifies it.
     """
 
-    document_id: int
-    source: str
-    title: str
-    chunk_id: int
-    collection: str | None = None
-    id: str | None = None
+    document_id: Public[int]
+    source: Public[str]
+    title: Public[str]
+    chunk_id: int = 0
+    collection: Public[str | None] = None
+    id: PublicIfKnown[str | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetrievedContext:
+class RetrievedContext(Record):
     """A passage that a search found.
 
     Attributes:
@@ -141,48 +147,51 @@ class RetrievedContext:
         id: The id that its document was given (`Document.id`); None: its source identifies it.
     """
 
-    rank: int
-    score: float
-    content: str
-    chunk_id: int
-    document_id: int
-    title: str
-    source: str
-    section: str | None
-    page: int | None
-    start_offset: int
-    end_offset: int
-    metadata: Mapping[str, Any]
-    department: str | None = None
+    rank: Public[int]
+    score: Public[float]
+    relevance: Public[float | None] = None
+    content: Public[str]
+    chunk_id: Public[int]
+    document_id: Public[int]
+    title: Public[str]
+    source: Public[str]
+    department: Public[str | None] = None
+    section: Public[str | None]
+    page: Public[int | None]
+    start_offset: Public[int]
+    end_offset: Public[int]
+    metadata: Public[Mapping[str, Any]]
     tags: tuple[str, ...] = ()
     similarity: float | None = None
-    relevance: float | None = None
-    explain: SearchExplain | None = None
+    explain: PublicIfKnown[SearchExplain | None] = None
     version_id: int | None = None
     event_time: datetime | None = None
     chunk_ids: tuple[int, ...] = ()
     duplicates: tuple[int, ...] = ()
-    also_in: tuple[AlsoIn, ...] = ()
-    notes: tuple[PassageNote, ...] = ()
-    collection: str | None = None
+    also_in: PublicIfAny[tuple[AlsoIn, ...]] = ()
+    notes: PublicIfAny[tuple[PassageNote, ...]] = ()
+    collection: PublicIfKnown[str | None] = None
     outline: Outline | None = None
     embedding_model: str | None = None
-    server: str | None = None
-    id: str | None = None
+    server: PublicIfKnown[str | None] = None
+    id: PublicIfKnown[str | None] = None
 
     @property
+    @public_if_known
     def table_header(self) -> str | None:
         """The line that names the columns of the table that it begins in, where it does not hold that line itself."""
         header = self.metadata.get("table_header")
         return header if isinstance(header, str) and header not in self.content else None
 
     @property
+    @public_if_known
     def generated_by(self) -> str | None:
         """The model that has written it, as ``provider/model``: of a picture's description; None: the author has."""
         model = self.metadata.get(GENERATED_BY)
         return model if isinstance(model, str) else None
 
     @property
+    @public
     def parts(self) -> tuple[PassagePart, ...]:
         """Its characters, cut where another section or page begins; one part where no outline was looked up."""
         if self.outline is None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
+from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 if TYPE_CHECKING:
@@ -26,18 +27,24 @@ class _Shown:
     """Marks a field that JSON shows.
 
     Attributes:
-        always: Whether its key is there where the value is None.
+        unless: Whether a value is left out; None: none is.
         key: What JSON calls it; None: as Python does.
     """
 
-    always: bool = True
+    unless: Callable[[object], bool] | None = None
     key: str | None = None
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 #: A field that JSON shows.
 Public: TypeAlias = Annotated[T, _Shown()]
 #: A field that JSON shows where it is not None; otherwise its key is absent.
-PublicIfKnown: TypeAlias = Annotated[T, _Shown(always=False)]
+PublicIfKnown: TypeAlias = Annotated[T, _Shown(_is_none)]
+#: A field that JSON shows where it is not empty; otherwise its key is absent.
+PublicIfAny: TypeAlias = Annotated[T, _Shown(not_)]
 
 
 def public_as(key: str) -> object:
@@ -47,7 +54,13 @@ def public_as(key: str) -> object:
 
 def public(getter: Callable[[Any], T]) -> Callable[[Any], T]:
     """Marks the function of a property that JSON shows beside the fields: ``@property`` stands above it."""
-    getter.__shown__ = True  # type: ignore[attr-defined]
+    getter.__shown__ = _Shown()  # type: ignore[attr-defined]
+    return getter
+
+
+def public_if_known(getter: Callable[[Any], T]) -> Callable[[Any], T]:
+    """As `public`, of a property whose key is absent where it is None."""
+    getter.__shown__ = _Shown(_is_none)  # type: ignore[attr-defined]
     return getter
 
 
@@ -82,8 +95,8 @@ class Record:
             if name not in shown:
                 field["serialization_exclude"] = True
                 continue
-            if not shown[name].always:
-                field["serialization_exclude_if"] = _is_none
+            if shown[name].unless is not None:
+                field["serialization_exclude_if"] = shown[name].unless
             if shown[name].key is not None:
                 field["serialization_alias"] = field["validation_alias"] = shown[name].key
             if name in told:
@@ -91,14 +104,11 @@ class Record:
         for name, getter in _properties(cls).items():
             returns = handler.generate_schema(get_type_hints(getter)["return"])
             told_of_it = {"pydantic_js_updates": {"description": _NONE.sub("null", summary_of(getter))}}
-            found["schema"].setdefault("computed_fields", []).append(
-                {"type": "computed-field", "property_name": name, "return_schema": returns, "metadata": told_of_it}
-            )
+            computed = {"type": "computed-field", "property_name": name, "return_schema": returns}
+            if getter.__shown__.unless is not None:  # type: ignore[attr-defined]
+                computed["serialization_exclude_if"] = getter.__shown__.unless  # type: ignore[attr-defined]
+            found["schema"].setdefault("computed_fields", []).append({**computed, "metadata": told_of_it})
         return schema
-
-
-def _is_none(value: object) -> bool:
-    return value is None
 
 
 def _shown(kind: Any) -> Mapping[str, _Shown]:  # noqa: ANN401 - a dataclass

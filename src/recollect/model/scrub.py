@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recollect.model.record import Public, Record, public
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScrubReport:
+class ScrubReport(Record):
     """What a scrub did, and what was proven by it.
 
     Attributes:
@@ -24,18 +26,19 @@ class ScrubReport:
         remains: What may still hold what was erased, and until when, in words.
     """
 
-    relations: int
-    kept: tuple[str, ...]
-    log_segments: int | None
-    proven: bool
-    files: int
-    bytes: int
-    strings: int
-    held: int
-    found: Mapping[str, int] = field(default_factory=dict)
+    relations: Public[int]
+    kept: Public[tuple[str, ...]]
+    log_segments: Public[int | None]
+    proven: Public[bool]
+    files: Public[int]
+    bytes: Public[int]
+    strings: Public[int]
+    held: Public[int]
+    found: Public[Mapping[str, int]] = field(default_factory=dict)
     remains: tuple[str, ...] = ()
 
     @property
+    @public
     def complete(self) -> bool:
         """Whether everything was replaced, and none of the strings was found."""
         return not self.kept and not self.found

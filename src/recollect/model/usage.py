@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
+from recollect.model.record import Public, Record
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenUsage:
+class TokenUsage(Record):
     """What an answer took of language models; adds up.
 
     What embedding and reranking models are asked is not in it: ``recollect requests`` lists every request by its kind.
@@ -21,10 +23,10 @@ class TokenUsage:
         estimated: Whether the model's server did not tell, and the numbers are counted here.
     """
 
-    input_tokens: int
-    output_tokens: int
-    requests: int = 1
-    estimated: bool = False
+    input_tokens: Public[int]
+    output_tokens: Public[int]
+    requests: Public[int] = 1
+    estimated: Public[bool] = False
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
         """What both took together."""

@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 from recollect.context.hybrid import RetrievalWeights
 from recollect.model.feedback import FeedbackCounts
+from recollect.model.outline import PassagePart
+from recollect.model.passage import PassageNote
 from recollect.model.record import json_of
 from recollect.replies._shape import Shape, Timestamp, iso
-from recollect.replies.passages import (
-    PassageNoteJson,
-    PassagePartJson,
-    PassagePlaceJson,
-    passage_notes_json,
-    passage_place_json,
-)
+from recollect.replies.passages import PassagePlaceJson, passage_json
 
 if TYPE_CHECKING:
     from recollect.context import AssembledContext, ContextBlock, HybridContext, HybridPassage
@@ -39,7 +35,7 @@ class ContextBlockJson(PassagePlaceJson):
     """Where it was found, in a search of several collections."""
     server: NotRequired[str]
     """The remote that found it. The numbers of its document and chunk are negative; `source` names it there."""
-    notes: NotRequired[list[PassageNoteJson]]
+    notes: NotRequired[list[PassageNote]]
     """Why it is not the last word."""
 
 
@@ -102,7 +98,7 @@ class ContextPassageJson(Shape):
     """Where the passage begins in the document's content, in characters."""
     end_offset: int | None
     """Just behind its last character."""
-    parts: list[PassagePartJson] | None
+    parts: list[PassagePart] | None
     """The passage, cut where another section or page begins."""
     score: float
     """What the passages are ordered by, best first; comparable within one context only."""
@@ -207,38 +203,23 @@ def context_explain_json(found: HybridContext) -> ContextExplainJson:
 
 
 def _block(block: ContextBlock) -> ContextBlockJson:
-    passage = block.passage
-    shown: ContextBlockJson = {
+    return {
+        **passage_json(block.passage, ContextBlockJson),
         "number": block.number,
-        "chunk_id": passage.chunk_id,
-        "relevance": passage.relevance,
-        **passage_place_json(passage),  # type: ignore[typeddict-item]  # it has none of the optional keys
-        "event_time": iso(passage.event_time),
+        "event_time": iso(block.passage.event_time),
         "shortened": block.shortened,
     }
-    if passage.collection is not None:
-        shown["collection"] = passage.collection
-    if passage.server is not None:
-        shown["server"] = passage.server
-    if passage.notes:
-        shown["notes"] = passage_notes_json(passage.notes)
-    return shown
 
 
 def _passage(number: int, one: HybridPassage) -> ContextPassageJson:
     shown: ContextPassageJson = {
+        **passage_json(one.passage, ContextPassageJson),
         "number": number,
         "kind": one.kind,
-        **passage_place_json(one.passage),  # type: ignore[typeddict-item]  # it has none of the optional keys
         "source": one.source,
         "score": one.score,
-        # Of documents: the measure was fitted to their passages, and not to turns with those before them.
-        "relevance": one.passage.relevance,
         "content": one.content,
-        "metadata": dict(one.passage.metadata),
     }
     if one.kind != "document":
         shown["document_id"] = shown["start_offset"] = shown["end_offset"] = shown["parts"] = None
-    if one.passage.server is not None:
-        shown["server"] = one.passage.server
     return shown

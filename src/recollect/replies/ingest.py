@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NotRequired
+from typing import TYPE_CHECKING, NotRequired
 
 from recollect.replies._shape import Shape
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
-    from recollect.model import IngestResult
-
-
-class IngestResultJson(Shape):
-    """What became of one document that was to be stored."""
-
-    document_id: int
-    """Stays the same over all versions of the document."""
-    version: int
-    """Its current version, from 1."""
-    status: Literal["added", "updated", "unchanged"]
-    chunk_count: int
-    """Of the current version."""
 
 
 class IngestCountsJson(Shape):
@@ -69,16 +56,6 @@ class IngestReportJson(Shape):
     """Pages of a site that were closed, with the reason: the first hundred."""
     without_text: NotRequired[list[SkippedFileJson]]
     """Files of which pages hold no text that was read, and how many: the first hundred."""
-
-
-def ingest_result_json(result: IngestResult) -> IngestResultJson:
-    """What became of one document."""
-    return {
-        "document_id": result.document_id,
-        "version": result.version,
-        "status": result.status,
-        "chunk_count": result.chunk_count,
-    }
 
 
 def ingest_report_json(report: IngestReport) -> IngestReportJson:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -141,9 +142,17 @@ class _Application(FastAPI):
         if self.openapi_schema is None:
             document = super().openapi()
             document["components"]["schemas"] |= problems.schemas()
+            _drop_unused(document)
             add_links(document)
         assert self.openapi_schema is not None, "FastAPI keeps what it has made"
         return self.openapi_schema
+
+
+def _drop_unused(document: dict[str, Any]) -> None:
+    """Leaves out schemas that nothing refers to: those of fields of records that are not public."""
+    text, schemas = json.dumps(document), document["components"]["schemas"]
+    for name in [name for name in schemas if f'"#/components/schemas/{name}"' not in text]:
+        del schemas[name]
 
 
 @cache

@@ -15,7 +15,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from recollect.model import Answer, Citation, SearchReply, UnsupportedSentence
-from recollect.replies.answers import answer_json, citation_json
+from recollect.model.record import json_of
+from recollect.replies.answers import answer_json
 from recollect.replies.search import search_reply_json
 from recollect.server.problems import problem_of
 
@@ -156,17 +157,17 @@ async def answer_events(
         async for piece in stream:
             match piece:
                 case SearchReply():
-                    yield "sources", search_reply_json(piece)
+                    yield "sources", json_of(search_reply_json(piece))
                 case str():
                     yield "token", {"text": piece}
                 case Citation():
                     cited.add(piece.marker)
-                    yield "citation", citation_json(piece)
+                    yield "citation", json_of(piece)
                 case UnsupportedSentence():
                     yield "unsupported", asdict(piece)
                 case Answer():
                     # Quotes come with their answer, not one by one.
                     for citation in piece.citations:
                         if citation.marker not in cited:
-                            yield "citation", citation_json(citation)
+                            yield "citation", json_of(citation)
                     yield "done", answer_json(piece, explain=explain)

@@ -186,7 +186,10 @@ class ContentRepository:
         params = {"tenant_id": scope.tenant_id, "version_id": version_id, "after": after, "limit": limit}
         found = self._read(scope, places, _SQL["chunks"], {**params, "start": start, "end": end})
         fields = DocumentChunk.__dataclass_fields__
-        return [DocumentChunk(**{**dict(zip(fields, row, strict=True)), "section": tuple(row[5])}) for row in found]
+        return [
+            DocumentChunk(**{**dict(zip(fields, row, strict=True)), "section": " > ".join(row[5]) or None})
+            for row in found
+        ]
 
     def original(self, scope: Scope, places: Places, document_id: int) -> Original:
         """The file that a document was read from; its bytes are read when they are wanted.

@@ -10,6 +10,7 @@ import pytest
 
 from recollect import Answer, AsyncClient, Document
 from recollect.errors import NotFoundError, ServerUnavailableError, UsageError
+from recollect.model.record import json_of
 from recollect.replies.search import search_reply_json
 from wires import ASKED, Cutter, answering, request_of, untimed
 
@@ -19,8 +20,8 @@ def test_it_gives_what_the_other_gives(served, client, tmp_path):
 
     async def main() -> None:
         async with AsyncClient(served.url) as asking:
-            assert untimed(search_reply_json(await asking.search(ASKED))) == untimed(
-                search_reply_json(client.search(ASKED))
+            assert untimed(json_of(search_reply_json(await asking.search(ASKED)))) == untimed(
+                json_of(search_reply_json(client.search(ASKED)))
             )
             *pieces, answer = [piece async for piece in asking.ask_stream(ASKED)]
             assert isinstance(answer, Answer)

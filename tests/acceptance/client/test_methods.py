@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from recollect import Answer, Document, Principal, RetrievalOptions
+from recollect import Answer, Document, Principal, RetrievalOptions, SearchReply
 from recollect.errors import (
     AuthenticationError,
     ConflictError,
@@ -23,12 +24,9 @@ from recollect.model.memory import RecallOptions
 from recollect.model.record import json_of
 from recollect.model.tenant import TenantQuota
 from recollect.replies.answers import answer_json
-from recollect.replies.contents import chunks_json, document_outline_json, document_part_json
 from recollect.replies.contexts import assembled_context_json
-from recollect.replies.documents import document_json, document_list_json
 from recollect.replies.facts import fact_history_json, fact_json, fact_list_json, fact_search_json
 from recollect.replies.feedback import weight_adaptation_json
-from recollect.replies.history import document_history_json, version_diff_json
 from recollect.replies.memory import recall_json, turn_json
 from recollect.replies.search import search_reply_json
 from recollect.replies.sessions import document_session_json, session_json
@@ -57,19 +55,21 @@ FULL = RetrievalOptions(
 )
 
 
+def shown(reply: SearchReply) -> Any:
+    return json_of(search_reply_json(reply))
+
+
 #: Both give an object of a view's type; this is the JSON of it.
 SAME = {
-    "search": lambda v: search_reply_json(v.search(ASKED, OUTLINED)),
-    "search with everything": lambda v: search_reply_json(v.search(ASKED, FULL)),
-    "search everywhere": lambda v: search_reply_json(v.view(collections="*").search("ERR-4012 leave", OUTLINED)),
-    "search of a collection": lambda v: search_reply_json(v.view(collections="it").search("ERR-4012", OUTLINED)),
-    "search of a session": lambda v: search_reply_json(v.view(session="desk").search(ASKED, OUTLINED)),
-    "search of both": lambda v: search_reply_json(v.view(session="desk", collections=["it"]).search(ASKED, OUTLINED)),
-    "search of the past": lambda v: search_reply_json(v.view(as_of="2020-01-01").search(ASKED, OUTLINED)),
-    "search as somebody": lambda v: search_reply_json(
-        v.view(principal=Principal(user_id="ada")).search(ASKED, OUTLINED)
-    ),
-    "nothing found": lambda v: search_reply_json(v.search("zzz", RetrievalOptions(mode="lexical", explain=True))),
+    "search": lambda v: shown(v.search(ASKED, OUTLINED)),
+    "search with everything": lambda v: shown(v.search(ASKED, FULL)),
+    "search everywhere": lambda v: shown(v.view(collections="*").search("ERR-4012 leave", OUTLINED)),
+    "search of a collection": lambda v: shown(v.view(collections="it").search("ERR-4012", OUTLINED)),
+    "search of a session": lambda v: shown(v.view(session="desk").search(ASKED, OUTLINED)),
+    "search of both": lambda v: shown(v.view(session="desk", collections=["it"]).search(ASKED, OUTLINED)),
+    "search of the past": lambda v: shown(v.view(as_of="2020-01-01").search(ASKED, OUTLINED)),
+    "search as somebody": lambda v: shown(v.view(principal=Principal(user_id="ada")).search(ASKED, OUTLINED)),
+    "nothing found": lambda v: shown(v.search("zzz", RetrievalOptions(mode="lexical", explain=True))),
     "answer": lambda v: answer_json(v.ask(ASKED)),
     "refusal": lambda v: answer_json(
         v.ask("Who won the cup of 1954 in football?", RetrievalOptions(explain=True)), explain=True
@@ -78,21 +78,19 @@ SAME = {
     "why not": lambda v: why_not_json(v.why_not(ASKED, "hr/pay.txt")),
     "collections": lambda v: json_of(v.collections.list()),
     "collection": lambda v: json_of(v.collections.get("it")),
-    "documents": lambda v: document_list_json(v.documents.list(), collection="default", more=False),
-    "documents, filtered": lambda v: document_list_json(
-        v.documents.list(tags=("official",), newest_first=True, limit=1), collection="default", more=False
-    ),
-    "documents behind one": lambda v: [document_json(one) for one in v.documents.list(after=1)],
-    "document": lambda v: document_json(v.documents.get("hr/leave.md")),
+    "documents": lambda v: json_of(v.documents.list()),
+    "documents, filtered": lambda v: json_of(v.documents.list(tags=("official",), newest_first=True, limit=1)),
+    "documents behind one": lambda v: json_of(v.documents.list(after=1)),
+    "document": lambda v: json_of(v.documents.get("hr/leave.md")),
     "duplicates": lambda v: repr(v.documents.duplicates(1)),
     "hints": lambda v: v.documents.filter_hints(RetrievalOptions(tags=("no-such-tag",))),
     "refusal, unexplained": lambda v: answer_json(v.ask("Who won the cup of 1954?"), explain=True),
-    "history": lambda v: document_history_json(v.documents.history(1)),
-    "outline": lambda v: document_outline_json(v.contents.outline(1)),
-    "part": lambda v: document_part_json(v.contents.read(1, start=3, length=20)),
-    "chunks": lambda v: chunks_json(v.contents.chunks(1)),
-    "chunks of some characters": lambda v: chunks_json(v.contents.chunks(1, start=60, end=70)),
-    "chunks from a character on": lambda v: chunks_json(v.contents.chunks(1, start=60)),
+    "history": lambda v: json_of(v.documents.history(1)),
+    "outline": lambda v: json_of(v.contents.outline(1)),
+    "part": lambda v: json_of(v.contents.read(1, start=3, length=20)),
+    "chunks": lambda v: json_of(v.contents.chunks(1)),
+    "chunks of some characters": lambda v: json_of(v.contents.chunks(1, start=60, end=70)),
+    "chunks from a character on": lambda v: json_of(v.contents.chunks(1, start=60)),
     "conversation": lambda v: session_json(v.view(user="ada").memory.get("talk")),
     "conversations": lambda v: [session_json(one) for one in v.memory.list()],
     "conversations with a word": lambda v: [session_json(one) for one in v.memory.list(text="LISBON")],
@@ -234,7 +232,7 @@ def test_documents_are_stored_described_and_closed(served, client):
     assert described.version == 2
     with pytest.raises(VersionChangedError):
         work.documents.update(added.document_id, title="B", if_version=1)
-    assert version_diff_json(work.documents.diff(added.document_id, from_version=1, to_version=2))["added"] == 0
+    assert work.documents.diff(added.document_id, from_version=1, to_version=2).added == 0
     assert len(list(work.documents.each())) == 3
     receipt = work.documents.erase(["a.md"], reason="asked to")
     assert receipt.complete

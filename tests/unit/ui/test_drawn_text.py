@@ -16,7 +16,7 @@ def chunk(position: int, start: int, end: int) -> DocumentChunk:
         start_offset=start,
         end_offset=end,
         text="",
-        section=(),
+        section=None,
         page=None,
         token_count=1,
         context="",

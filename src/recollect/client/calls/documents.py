@@ -19,7 +19,6 @@ from recollect.model.document_record import DocumentRecord, DocumentStatus
 from recollect.model.duplicates import Duplicates, SameDocument
 from recollect.model.history import (
     DocumentHistory,
-    ErasedDocument,
     ErasureReceipt,
     EvidenceDiff,
     MovedEvidence,
@@ -88,7 +87,7 @@ class DocumentCalls(_OfDocuments):
     def get(self, document: int | str) -> Steps[DocumentRecord]:
         """A document as its current version is, with its text, which is read in parts."""
         number = yield from self._number(document)
-        record = yield from once(self._on("GET", number, read=read_record))
+        record = yield from once(self._on("GET", number, read=reading(DocumentRecord)))
         if record.status != "embedded":
             return record
         contents, parts, start = ContentCalls(self._at), list[str](), 0
@@ -112,7 +111,7 @@ class DocumentCalls(_OfDocuments):
     def duplicates(self, document: int | str) -> Steps[Duplicates]:
         """The documents that say the same, and those that nearly do."""
         number = yield from self._number(document)
-        return (yield from once(self._on("GET", number, "/duplicates", read=_duplicates)))
+        return (yield from once(self._on("GET", number, "/duplicates", read=reading(Duplicates))))
 
     def diff_evidence(
         self,
@@ -140,7 +139,7 @@ class DocumentCalls(_OfDocuments):
     def history(self, document: int | str) -> Steps[DocumentHistory]:
         """Its versions, oldest first."""
         number = yield from self._number(document)
-        return (yield from once(self._on("GET", number, "/history", read=lambda told: read(DocumentHistory, told))))
+        return (yield from once(self._on("GET", number, "/history", read=reading(DocumentHistory))))
 
     def diff(
         self,
@@ -153,12 +152,14 @@ class DocumentCalls(_OfDocuments):
         """What changed from one version to another."""
         number = yield from self._number(document)
         query = {"from": from_version, "to": to_version, "context_lines": context_lines}
-        return (yield from once(self._on("GET", number, "/diff", query=query, read=_diff)))
+        return (yield from once(self._on("GET", number, "/diff", query=query, read=reading(VersionDiff))))
 
     def reread(self, document: int | str, *, force: bool = False) -> Steps[IngestResult]:
         """Read its kept original anew, as files are read, cut and embedded now."""
         number = yield from self._number(document)
-        return (yield from once(self._on("POST", number, "/reingest", body={"force": force}, read=read_ingest_result)))
+        return (
+            yield from once(self._on("POST", number, "/reingest", body={"force": force}, read=reading(IngestResult)))
+        )
 
     def update(
         self,
@@ -180,7 +181,7 @@ class DocumentCalls(_OfDocuments):
         )
         return (
             yield from once(
-                self._on("PUT", number, body=body, headers=_at_version(if_version), read=read_ingest_result)
+                self._on("PUT", number, body=body, headers=_at_version(if_version), read=reading(IngestResult))
             )
         )
 
@@ -204,7 +205,7 @@ class DocumentCalls(_OfDocuments):
             raise UsageError("A server erases documents one at a time, each with its receipt: name one.")
         number = yield from self._number(documents[0])
         body = {**given(reason=reason), "scrub": scrub}
-        return (yield from once(self._on("POST", number, "/erase", body=body, read=_receipt)))
+        return (yield from once(self._on("POST", number, "/erase", body=body, read=reading(ErasureReceipt))))
 
     def list(
         self,
@@ -248,7 +249,10 @@ class DocumentCalls(_OfDocuments):
         if self._at.session is not None:
             raise UsageError("A server lists the first hundred documents of a session: documents.list().")
         path = f"/v1/collections/{segment((yield from self._collection()))}/documents"
-        return Pages(call=Call(method="GET", path=path, query=query, read=dict), items=listed("documents", read_record))
+        return Pages(
+            call=Call(method="GET", path=path, query=query, read=dict),
+            items=listed("documents", reading(DocumentRecord)),
+        )
 
 
 class VersionCalls(_OfDocuments):
@@ -257,7 +261,7 @@ class VersionCalls(_OfDocuments):
     def restore(self, document: int | str, version: int) -> Steps[IngestResult]:
         """Make what an old version said the newest version."""
         number = yield from self._number(document)
-        call = self._on("POST", number, "/restore", body={"version": version}, read=read_ingest_result)
+        call = self._on("POST", number, "/restore", body={"version": version}, read=reading(IngestResult))
         return (yield from once(call))
 
     def set_ttl(self, document: int | str, ttl: Duration | None) -> Steps[None]:
@@ -270,7 +274,7 @@ class VersionCalls(_OfDocuments):
         """Documents that have the same text, group by group; ``after``: the first id of the last group before."""
         self._at.require_present()
         call: Call[Json] = Call(method="GET", path="/v1/duplicates", read=dict)
-        pages = Pages(call=call, items=listed("groups", _group))
+        pages = Pages(call=call, items=listed("groups", reading(tuple[SameDocument, ...])))
         return (yield from _behind(pages, after).first(limit))
 
 
@@ -279,12 +283,12 @@ class ContentCalls(_OfDocuments):
 
     def outline(self, document_id: int) -> Call[DocumentOutline]:
         """Its headings and pages."""
-        return self._on("GET", document_id, "/outline", read=lambda told: read(DocumentOutline, told))
+        return self._on("GET", document_id, "/outline", read=reading(DocumentOutline))
 
     def read(self, document_id: int, *, start: int = 0, length: int = 10_000) -> Call[DocumentPart]:
         """A range of its text, by characters."""
         query = {"start": start, "length": length}
-        return self._on("GET", document_id, "/content", query=query, read=lambda told: read(DocumentPart, told))
+        return self._on("GET", document_id, "/content", query=query, read=reading(DocumentPart))
 
     def grep(
         self,
@@ -337,7 +341,7 @@ class ContentCalls(_OfDocuments):
         """All of them, page by page as they are read; of its characters from ``start`` to ``end``."""
         query = given(start=start or None, end=end)
         call: Call[Json] = self._on("GET", document_id, "/chunks", query=query, read=dict)
-        return Pages(call=call, items=listed("chunks", _chunk))
+        return Pages(call=call, items=listed("chunks", reading(DocumentChunk)))
 
     def list(
         self, *, name: str | None = None, department: str | None = None, after: int = 0, limit: int = 100
@@ -369,7 +373,7 @@ class IngestCalls(Calls):
             permissions=None if one.permissions is None else list(one.permissions),
             force=force,
         )
-        return (yield from self._stored("documents", body=body, read=read_ingest_result))
+        return (yield from self._stored("documents", body=body, read=reading(IngestResult)))
 
     def files(
         self,
@@ -462,17 +466,7 @@ def session_documents(at: Place, session_id: str) -> Steps[list[DocumentRecord]]
     """The first hundred documents of a session."""
     told = yield from session_content(at, session_id)
     without = {"tags": (), "event_time": None}
-    return [read_record({**without, **one, "chunk_count": one["chunks"]}) for one in told["documents"]]
-
-
-def read_record(told: Json) -> DocumentRecord:
-    """A document without its text."""
-    return read(DocumentRecord, told)
-
-
-def read_ingest_result(told: Json) -> IngestResult:
-    """What became of a text."""
-    return read(IngestResult, told)
+    return [read(DocumentRecord, {**without, **one, "chunk_count": one["chunks"]}) for one in told["documents"]]
 
 
 def _behind(pages: Pages[Any], after: int) -> Pages[Any]:
@@ -481,21 +475,6 @@ def _behind(pages: Pages[Any], after: int) -> Pages[Any]:
 
 def _at_version(version: int | None) -> dict[str, str]:
     return {} if version is None else {"If-Match": f'"{version}"'}
-
-
-def _history(told: Json) -> DocumentHistory:
-    return read(DocumentHistory, told)
-
-
-def _duplicates(told: Json) -> Duplicates:
-    return Duplicates(
-        same=tuple(read(SameDocument, one) for one in told["same_content"]),
-        near=tuple(read(SameDocument, one) for one in told["nearly_the_same"]),
-    )
-
-
-def _group(told: Any) -> tuple[SameDocument, ...]:  # noqa: ANN401 - a list of them
-    return tuple(read(SameDocument, one) for one in told)
 
 
 def _evidence_diff(told: Json) -> EvidenceDiff:
@@ -512,20 +491,6 @@ def _evidence_diff(told: Json) -> EvidenceDiff:
         stayed=tuple(passage_of(one) for one in told["stayed"]),
         changed=tuple((passage_of(one["before"]), passage_of(one["after"])) for one in told["changed"]),
     )
-
-
-def _diff(told: Json) -> VersionDiff:
-    return read(VersionDiff, told, lines=tuple(told["diff"]))
-
-
-def _chunk(told: Json) -> DocumentChunk:
-    section = told["section"]
-    return read(DocumentChunk, told, section=tuple(section.split(" > ")) if section else ())
-
-
-def _receipt(told: Json) -> ErasureReceipt:
-    documents = tuple(read(ErasedDocument, one, version_count=one["versions"]) for one in told["documents"])
-    return read(ErasureReceipt, told, documents=documents)
 
 
 def _text(body: bytes | str | None) -> str | None:

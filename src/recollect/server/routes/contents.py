@@ -7,18 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
+from recollect.model.contents import DocumentOutline, DocumentPart
+from recollect.model.duplicates import Duplicates
+from recollect.model.history import DocumentHistory, VersionDiff
 from recollect.model.page import cursor_at
 from recollect.operations.values import Number
 from recollect.pipeline.contents import MAX_CHARACTERS
-from recollect.replies.contents import (
-    DocumentOutlineJson,
-    DocumentPartJson,
-    chunks_json,
-    document_outline_json,
-    document_part_json,
-)
-from recollect.replies.documents import DuplicatesJson, duplicates_json
-from recollect.replies.history import DocumentHistoryJson, VersionDiffJson, document_history_json, version_diff_json
 from recollect.server.dependencies import Asking, DocumentReader
 from recollect.server.etags import IfNoneMatch
 from recollect.server.originals import original_reply
@@ -39,9 +33,9 @@ def content(
     caller: DocumentReader,
     start: Annotated[int, Query(ge=0, le=_MOST, description="The first character, from 0.")] = 0,
     length: Annotated[int, Query(ge=1, le=MAX_CHARACTERS, description="How many characters.")] = 10_000,
-) -> DocumentPartJson:
+) -> DocumentPart:
     """A range of its text; offsets are characters, as searches and citations give them."""
-    return document_part_json(caller.contents.read(document_id, start=start, length=length))
+    return caller.contents.read(document_id, start=start, length=length)
 
 
 @router.get("/chunks", summary="List the chunks of a document")
@@ -61,25 +55,25 @@ def chunks(
     )
     found, more = shown(looked_up, page)
     next_cursor = cursor_at(found[-1].position) if more else None
-    return {"document_id": document_id, "chunks": chunks_json(found), "next_cursor": next_cursor}
+    return {"document_id": document_id, "chunks": found, "next_cursor": next_cursor}
 
 
 @router.get("/outline", summary="Outline a document")
-def outline(document_id: Number, caller: DocumentReader) -> DocumentOutlineJson:
+def outline(document_id: Number, caller: DocumentReader) -> DocumentOutline:
     """Its headings and pages, with their offsets."""
-    return document_outline_json(caller.contents.outline(document_id))
+    return caller.contents.outline(document_id)
 
 
 @router.get("/duplicates", summary="List the documents that say the same")
-def duplicates(document_id: Number, caller: DocumentReader) -> DuplicatesJson:
+def duplicates(document_id: Number, caller: DocumentReader) -> Duplicates:
     """In the same words, or nearly, as far as they may be read."""
-    return duplicates_json(caller.documents.duplicates(document_id))
+    return caller.documents.duplicates(document_id)
 
 
 @router.get("/history", summary="List the versions of a document")
-def history(document_id: Number, caller: DocumentReader) -> DocumentHistoryJson:
+def history(document_id: Number, caller: DocumentReader) -> DocumentHistory:
     """As `recollect history --json`; it may be deleted."""
-    return document_history_json(caller.documents.history(document_id))
+    return caller.documents.history(document_id)
 
 
 @router.get("/diff", summary="Compare two versions of a document")
@@ -91,13 +85,11 @@ async def diff(
     from_: Annotated[Version, Query(alias="from", description="Left out: the one before `to`.")] = None,
     to: Annotated[Version, Query(description="Left out: the newest.")] = None,
     context_lines: Annotated[int, Query(ge=0, le=1_000, description="Unchanged lines around each change.")] = 3,
-) -> VersionDiffJson:
+) -> VersionDiff:
     """As `recollect diff --json`."""
 
-    def compared() -> VersionDiffJson:
-        return version_diff_json(
-            caller.documents.diff(document_id, from_version=from_, to_version=to, context_lines=context_lines)
-        )
+    def compared() -> VersionDiff:
+        return caller.documents.diff(document_id, from_version=from_, to_version=to, context_lines=context_lines)
 
     return await service.searches.run(request, compared)
 

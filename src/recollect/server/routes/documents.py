@@ -7,14 +7,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from recollect.model import IngestResult
+from recollect.model.document_record import DocumentRecord
+from recollect.model.history import ErasureReceipt
 from recollect.model.job import Job
 from recollect.model.page import cursor_at
 from recollect.operations.values import Name, Number, Text
 from recollect.pipeline import View
-from recollect.replies.documents import DocumentIdJson, DocumentJson, document_json, duplicate_groups_json
-from recollect.replies.erasure import ErasureReceiptJson, erasure_receipt_json
-from recollect.replies.history import LifetimeJson, RestoredVersionJson, lifetime_json, restored_version_json
-from recollect.replies.ingest import IngestResultJson, ingest_result_json
+from recollect.replies.documents import DocumentIdJson
+from recollect.replies.history import LifetimeJson, lifetime_json
 from recollect.server.dependencies import DocumentReader, DocumentWriter, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
 from recollect.server.pages import Paging, shown
@@ -65,7 +66,7 @@ def documents(
     found, more = shown(looked_up, page)
     return {
         "collection": name,
-        "documents": [document_json(one) for one in found],
+        "documents": found,
         "next_cursor": cursor_at(found[-1].document_id) if more else None,
     }
 
@@ -73,11 +74,11 @@ def documents(
 @router.post(
     "/collections/{name:named}/documents", status_code=201, summary="Store a text", responses=documented(409, 502)
 )
-def add(name: Name, body: DocumentBody, caller: Writer, response: Response) -> IngestResultJson:
+def add(name: Name, body: DocumentBody, caller: Writer, response: Response) -> IngestResult:
     """A document of the same source becomes a new version; an equal one is left alone. It is findable at once."""
     written = there(caller, name).ingest(body.document(), force=body.force)
     response.headers["Location"] = f"/v1/documents/{written.document_id}"
-    return ingest_result_json(written)
+    return written
 
 
 @router.post(
@@ -120,23 +121,25 @@ def named(
     return {"document_id": found[0], "document_ids": found}
 
 
-@router.get("/documents/{document_id}", summary="Show a document", response_model=DocumentJson, responses=_NOT_MODIFIED)
+@router.get(
+    "/documents/{document_id}", summary="Show a document", response_model=DocumentRecord, responses=_NOT_MODIFIED
+)
 def show(
     document_id: Number, caller: DocumentReader, response: Response, if_none_match: IfNoneMatch = None
-) -> DocumentJson | Response:
+) -> DocumentRecord | Response:
     """Without its text, which is its content. Its `ETag` is its version."""
     record = caller.documents.get(document_id)
     tag = version_tag(record)
     if unchanged(tag, if_none_match):
         return Response(status_code=304, headers={"ETag": tag})
     response.headers["ETag"] = tag
-    return document_json(record)
+    return record
 
 
 @router.put("/documents/{document_id}", summary="Describe a document", responses=documented(409, 412))
 def describe(
     document_id: Number, body: DescriptionBody, caller: DocumentWriter, response: Response, if_match: IfMatch = None
-) -> IngestResultJson:
+) -> IngestResult:
     """Title, metadata, tags and department: a new version with the same text."""
     written = caller.documents.update(
         document_id,
@@ -147,7 +150,7 @@ def describe(
         if_version=_required(caller, document_id, if_match),
     )
     response.headers["ETag"] = f'"{written.version}"'
-    return ingest_result_json(written)
+    return written
 
 
 @router.delete("/documents/{document_id}", status_code=204, summary="Close a document", responses=documented(412))
@@ -157,24 +160,21 @@ def close(document_id: Number, caller: DocumentWriter, if_match: IfMatch = None)
 
 
 @router.post("/documents/{document_id}/erase", summary="Erase a document")
-def erase(document_id: Number, body: ErasureBody, caller: DocumentWriter) -> ErasureReceiptJson:
+def erase(document_id: Number, body: ErasureBody, caller: DocumentWriter) -> ErasureReceipt:
     """With every version, physically: it cannot be taken back. The receipt proves it and holds none of the content."""
-    receipt = caller.documents.erase([document_id], reason=body.reason, scrub=body.scrub)
-    return erasure_receipt_json(receipt)
+    return caller.documents.erase([document_id], reason=body.reason, scrub=body.scrub)
 
 
 @router.post("/documents/{document_id}/reingest", summary="Read an original anew", responses=documented(502))
-def reingest(document_id: Number, body: RereadBody, caller: DocumentWriter) -> IngestResultJson:
+def reingest(document_id: Number, body: RereadBody, caller: DocumentWriter) -> IngestResult:
     """The kept original, as files are read, cut and embedded now: a new version where anything is different."""
-    return ingest_result_json(caller.documents.reread(document_id, force=body.force))
+    return caller.documents.reread(document_id, force=body.force)
 
 
 @router.post("/documents/{document_id}/restore", summary="Restore a version")
-def restore(document_id: Number, body: RestoreBody, caller: DocumentWriter) -> RestoredVersionJson:
+def restore(document_id: Number, body: RestoreBody, caller: DocumentWriter) -> IngestResult:
     """What it said becomes the newest version. Department, tags and grants stay as they are."""
-    department = caller.documents.history(document_id).department
-    written = caller.documents.restore(document_id, body.version)
-    return restored_version_json(written, department=department)
+    return caller.documents.restore(document_id, body.version)
 
 
 @router.put("/documents/{document_id}/ttl", summary="Decide how long a document is found")
@@ -190,7 +190,7 @@ def duplicates(caller: Reader, page: Paging) -> DuplicateGroupsPage:
     """Group by group, in all collections, as far as they may be read."""
     found, more = shown(caller.documents.list_duplicates(after=page.number() or 0, limit=page.asked), page)
     return {
-        "groups": duplicate_groups_json(found)["groups"],
+        "groups": found,
         "next_cursor": cursor_at(min(one.document_id for one in found[-1])) if more else None,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -11,11 +12,12 @@ from recollect.errors import FetchError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.fetching.urls import parse_url
 from recollect.model import Document
+from recollect.model.contents import DocumentChunk
+from recollect.model.document_record import DocumentRecord
+from recollect.model.duplicates import SameDocument
 from recollect.model.job import Job
 from recollect.model.time import read_time
 from recollect.operations.values import Name, Text
-from recollect.replies.contents import ChunkJson
-from recollect.replies.documents import DocumentJson, SameDocumentJson
 from recollect.server.schemas.base import Body
 
 # A text that is sent as JSON; the limit of the body comes first. Longer ones are files.
@@ -178,7 +180,7 @@ class LifetimeBody(Body):
 class DuplicateGroupsPage(TypedDict):
     """Documents that have the same text."""
 
-    groups: list[list[SameDocumentJson]]
+    groups: Sequence[tuple[SameDocument, ...]]
     next_cursor: str | None
 
 
@@ -186,7 +188,7 @@ class DocumentPage(TypedDict):
     """Documents of a collection."""
 
     collection: str
-    documents: list[DocumentJson]
+    documents: Sequence[DocumentRecord]
     next_cursor: str | None
 
 
@@ -194,5 +196,5 @@ class ChunkPage(TypedDict):
     """Chunks of a document, in order."""
 
     document_id: int
-    chunks: list[ChunkJson]
+    chunks: Sequence[DocumentChunk]
     next_cursor: str | None

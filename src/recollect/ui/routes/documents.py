@@ -15,10 +15,10 @@ from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import Principal
 from recollect.model.original import Original
 from recollect.model.page import cursor_at
+from recollect.model.record import json_of
 from recollect.model.time import read_time
 from recollect.operations.values import Name, Number
 from recollect.pipeline import View
-from recollect.replies.erasure import erasure_receipt_json
 from recollect.server.originals import original_reply
 from recollect.server.schemas.base import Moment
 from recollect.ui.drawn_text import DrawnText, Quote, draw, quote_of
@@ -596,7 +596,7 @@ async def erase(
         problem = visit.language.gettext("Nothing was erased: type the number of the document to confirm.")
         return await _asked(visit, document_id, reason=reason, problem=problem)
     receipt = await visit.run(visit.view.documents.erase, [document_id], reason=reason.strip() or None)
-    written = json.dumps(erasure_receipt_json(receipt), indent=2)
+    written = json.dumps(json_of(receipt), indent=2)
     return visit.page("documents/erased.html", LIBRARY, receipt=receipt, written=written)
 
 
