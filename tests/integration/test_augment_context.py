@@ -98,18 +98,18 @@ def test_fifty_passages_are_reranked_and_five_shown(hosted, server):
         assert (len(rag.search("Which pump leaked?").results), seen(server)) == (3, 20)
 
 
-@pytest.mark.parametrize("provider", ["local", "cohere", "bedrock", "voyage", "huggingface"])
-def test_every_providers_reranker_sees_fifty_for_five(configured, provider):
-    from recollect.pipeline.searching import search_settings
+def test_every_providers_reranker_sees_fifty_for_five(configured):
+    for provider in ["local", "cohere", "bedrock", "voyage", "huggingface"]:
+        from recollect.pipeline.searching import search_settings
 
-    config = configured(reranking={"provider": provider, "model": "m"})
-    assert (config.top_k, search_settings(config).ranking.rerank_candidates) == (5, 50)
+        config = configured(reranking={"provider": provider, "model": "m"})
+        assert (config.top_k, search_settings(config).ranking.rerank_candidates) == (5, 50)
 
 
-@pytest.mark.parametrize("name", ["consensus", "bm25", "best_sentence"])
-def test_how_much_other_rerankers_see_is_configured(configured, name):
-    with RAGPipeline(configured(retrieval={"rerank": name, "rerank_candidates": 12, "top_k": 4})) as rag:
-        fill(rag, "default", range(30))
-        reply = rag.search("Which pump leaked?", RetrievalOptions(top_k=30, explain=True))
-        assert sum(one.explain.rerank_score is not None for one in reply.results) == 24
-        assert len(rag.search("Which pump leaked?", rag.default_options()).results) == 4
+def test_how_much_other_rerankers_see_is_configured(configured):
+    for name in ["consensus", "bm25", "best_sentence"]:
+        with RAGPipeline(configured(retrieval={"rerank": name, "rerank_candidates": 12, "top_k": 4})) as rag:
+            fill(rag, "default", range(30))
+            reply = rag.search("Which pump leaked?", RetrievalOptions(top_k=30, explain=True))
+            assert sum(one.explain.rerank_score is not None for one in reply.results) == 24
+            assert len(rag.search("Which pump leaked?", rag.default_options()).results) == 4

@@ -62,14 +62,14 @@ def test_a_language_that_is_declared_wrongly_costs_no_text_in_another_script(pip
         assert pipeline.retrieve(question, RetrievalOptions(mode="lexical"))[0].source == source
 
 
-@pytest.mark.parametrize("language", ["klingon", "english", "1", "🙂", "../de", "e" * 300])
-def test_what_is_no_language_is_refused(pipeline: RAGPipeline, language: str):
-    with pytest.raises(UsageError, match="ISO 639"):
-        pipeline.collections.create("nonsense", language=language)
+def test_what_is_no_language_is_refused(pipeline: RAGPipeline):
+    for language in ["klingon", "english", "1", "🙂", "../de", "e" * 300]:
+        with pytest.raises(UsageError, match="ISO 639"):
+            pipeline.collections.create("nonsense", language=language)
 
 
-@pytest.mark.parametrize("question", ["\u0301" * 10_000, "e" + "\u0301" * 10_000, "\u202e", "😀", "\u200b?"])
-def test_a_question_that_says_nothing_is_no_error(pipeline: RAGPipeline, question: str):
-    pipeline.ingest([Document(content=TEXTS["two"], source="two")])
-    assert pipeline.ask(question).refused
-    assert pipeline.retrieve(question, RetrievalOptions(mode="lexical")) in ([], ())
+def test_a_question_that_says_nothing_is_no_error(pipeline: RAGPipeline):
+    for question in ["\u0301" * 10_000, "e" + "\u0301" * 10_000, "\u202e", "😀", "\u200b?"]:
+        pipeline.ingest([Document(content=TEXTS["two"], source="two")])
+        assert pipeline.ask(question).refused
+        assert pipeline.retrieve(question, RetrievalOptions(mode="lexical")) in ([], ())

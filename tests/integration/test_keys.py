@@ -53,17 +53,17 @@ def test_a_key_of_nobody_in_particular_is_the_owners(pipeline):
     assert pipeline.keys.authenticate(pipeline.keys.create("cron").secret).principal is None
 
 
-@pytest.mark.parametrize("scopes", [(), "everything", ("read", "root"), ["READ"]])
-def test_scopes_that_are_none_are_refused(pipeline, scopes):
-    with pytest.raises(UsageError, match="read, write, admin, operator"):
-        pipeline.keys.create("reports", scopes=scopes)
-    assert not pipeline.keys.list()
+def test_scopes_that_are_none_are_refused(pipeline):
+    for scopes in [(), "everything", ("read", "root"), ["READ"]]:
+        with pytest.raises(UsageError, match="read, write, admin, operator"):
+            pipeline.keys.create("reports", scopes=scopes)
+        assert not pipeline.keys.list()
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a" * 101, "a\nb", "\x1b[2J"])
-def test_a_name_is_something_that_can_be_shown(pipeline, name):
-    with pytest.raises(UsageError, match="name"):
-        pipeline.keys.create(name)
+def test_a_name_is_something_that_can_be_shown(pipeline):
+    for name in ["", "  ", "a" * 101, "a\nb", "\x1b[2J"]:
+        with pytest.raises(UsageError, match="name"):
+            pipeline.keys.create(name)
 
 
 def test_a_forged_secret_is_refused_though_its_checksum_fits(pipeline):

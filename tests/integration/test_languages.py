@@ -120,12 +120,12 @@ def test_parts_in_another_language_are_analysed_in_it(pipeline: RAGPipeline, dsn
     assert "reimbursed" in pipeline.retrieve("reimbursing a traveller", WORDS)[0].content
 
 
-@pytest.mark.parametrize("content", ["a", "😀😀😀", "4012", "שלום world 4012", "\u200f(مرحبا) [ok]"])
-def test_tiny_texts_are_found(pipeline: RAGPipeline, content: str):
-    pipeline.ingest(Document(content=content, source="tiny"))
-    if any(character.isalnum() for character in content) and content != "a":
-        assert sources(pipeline, content) == ["tiny"]
-    assert pipeline.documents.get("tiny").content == content
+def test_tiny_texts_are_found(pipeline: RAGPipeline):
+    for content in ["a", "😀😀😀", "4012", "שלום world 4012", "\u200f(مرحبا) [ok]"]:
+        pipeline.ingest(Document(content=content, source="tiny"))
+        if any(character.isalnum() for character in content) and content != "a":
+            assert sources(pipeline, content) == ["tiny"]
+        assert pipeline.documents.get("tiny").content == content
 
 
 def test_a_filter_knows_the_language_that_was_found(pipeline: RAGPipeline):

@@ -147,9 +147,8 @@ def test_entry_points_declare_parts(opened, installed):
     assert rag.search("who", RetrievalOptions(mode="board")).results[0].source == "board"
 
 
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
+def test_what_cannot_be_plugged_in_is_refused_when_the_pipeline_is_made(opened):
+    for parts, message in [
         ({"chunkers": {"recursive": Lines}}, "chunking strategy 'recursive' of its own"),
         ({"rerankers": {"consensus": Backwards}}, "reranker 'consensus' of its own"),
         ({"rerankers": {"none": Backwards}}, "reranker 'none' of its own"),
@@ -158,11 +157,9 @@ def test_entry_points_declare_parts(opened, installed):
         ({"rerankers": {"mine": Lines}}, "'mine' cannot be used: Lines has no rerank"),
         ({"retrievers": {"mine": Lines()}}, "'mine' cannot be used: Lines has no retrieve"),
         ({"retrievers": {" ": Board}}, "name of a retriever"),
-    ],
-)
-def test_what_cannot_be_plugged_in_is_refused_when_the_pipeline_is_made(opened, parts, message):
-    with pytest.raises(UsageError, match=message):
-        opened(**parts)
+    ]:
+        with pytest.raises(UsageError, match=message):
+            opened(**parts)
 
 
 @pytest.mark.parametrize(

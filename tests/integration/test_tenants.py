@@ -48,11 +48,11 @@ def test_a_tenant_is_made_once_and_found_by_name_and_by_number(pipeline: RAGPipe
             pipeline.tenants.get(unknown)
 
 
-@pytest.mark.parametrize("name", ["", "  ", " a", "a\n", "12", "\u0663", "x" * 101, "a\x00b", "\u202eabc"])
-def test_a_name_that_could_be_mistaken_is_refused(pipeline: RAGPipeline, name: str):
-    with pytest.raises(UsageError):
-        pipeline.tenants.create(name)
-    assert [tenant.name for tenant in pipeline.tenants.list()] == ["default"]
+def test_a_name_that_could_be_mistaken_is_refused(pipeline: RAGPipeline):
+    for name in ["", "  ", " a", "a\n", "12", "\u0663", "x" * 101, "a\x00b", "\u202eabc"]:
+        with pytest.raises(UsageError):
+            pipeline.tenants.create(name)
+        assert [tenant.name for tenant in pipeline.tenants.list()] == ["default"]
 
 
 @pytest.mark.parametrize("limit", [-1, 2**63])

@@ -63,7 +63,7 @@ def test_what_is_imported_takes_the_word(expiring: RAGPipeline, tmp_path):
     assert expires_at(expiring, "line") is None
 
 
-@pytest.mark.parametrize("given", ["nevermore", "", "soon", -1])
-def test_what_is_no_length_of_time_says_what_would_be(pipeline: RAGPipeline, given):
-    with pytest.raises(UsageError, match="'never'"):
-        pipeline.ingest(Document(content="x", source="a", ttl=given))
+def test_what_is_no_length_of_time_says_what_would_be(pipeline: RAGPipeline):
+    for given in ["nevermore", "", "soon", -1]:
+        with pytest.raises(UsageError, match="'never'"):
+            pipeline.ingest(Document(content="x", source="a", ttl=given))

@@ -199,8 +199,8 @@ def test_a_lifetime_can_be_set_and_taken_back(pipeline: RAGPipeline):
     assert not repository.set_lifetime(Scope(tenant_id=2), record.document_id, None)
 
 
-@pytest.mark.parametrize("ttl", ["soon", 0, -5, "0d", True])
-def test_a_ttl_that_is_none_is_refused(pipeline: RAGPipeline, ttl):
-    with pytest.raises(UsageError, match="The ttl of 'a' must be a length of time"):
-        add(pipeline, "a", ttl=ttl)
-    assert pipeline.documents.list() == []
+def test_a_ttl_that_is_none_is_refused(pipeline: RAGPipeline):
+    for ttl in ["soon", 0, -5, "0d", True]:
+        with pytest.raises(UsageError, match="The ttl of 'a' must be a length of time"):
+            add(pipeline, "a", ttl=ttl)
+        assert pipeline.documents.list() == []

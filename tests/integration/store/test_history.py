@@ -113,10 +113,10 @@ def test_a_deleted_document_comes_back(filled: RAGPipeline):
     assert filled.maintenance.check() == []
 
 
-@pytest.mark.parametrize(("document", "version"), [("leave.md", 9), ("leave.md", 0), ("leave.md", -1), ("no.md", 1)])
-def test_what_never_was_cannot_be_restored(filled: RAGPipeline, document, version):
-    with pytest.raises(NotFoundError):
-        filled.documents.restore(document, version)
+def test_what_never_was_cannot_be_restored(filled: RAGPipeline):
+    for document, version in [("leave.md", 9), ("leave.md", 0), ("leave.md", -1), ("no.md", 1)]:
+        with pytest.raises(NotFoundError):
+            filled.documents.restore(document, version)
 
 
 def test_the_next_ingest_of_an_unchanged_file_leaves_it_restored(pipeline: RAGPipeline, tmp_path):
