@@ -54,15 +54,12 @@ def test_feedback_is_given_shown_and_forgotten(known, tmp_path: Path):
     assert "as configured" in known("feedback", "show").out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
+def test_mistakes_are_explained(recollect):
+    for arguments, status, message in [
         (["context", " "], 2, "query is empty"),
         (["context", "x", "--token-budget", "0"], 2, "token_budget"),
         (["context", "x", "--strategy", "magic"], 2, "magic"),
         (["feedback", "helpful", " "], 2, "sources"),
         (["feedback", "helpful", "x", "--session", "missing"], 1, "no session 'missing'"),
-    ],
-)
-def test_mistakes_are_explained(recollect, arguments: list[str], status: int, message: str):
-    assert message in recollect(*arguments, status=status).err
+    ]:
+        assert message in recollect(*arguments, status=status).err

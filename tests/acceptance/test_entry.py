@@ -19,11 +19,11 @@ def test_the_package_can_be_run_as_a_module(recollect):
     assert done.stdout == recollect("--version").out
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["ingest", "--help"], ["db", "restore", "-h"]])
-def test_help_goes_to_standard_output(recollect, arguments):
-    outcome = recollect(*arguments)
-    assert "Usage:" in outcome.out
-    assert outcome.err == ""
+def test_help_goes_to_standard_output(recollect):
+    for arguments in [["--help"], ["-h"], ["ingest", "--help"], ["db", "restore", "-h"]]:
+        outcome = recollect(*arguments)
+        assert "Usage:" in outcome.out
+        assert outcome.err == ""
 
 
 @pytest.mark.parametrize("arguments", [[], ["db"], ["documents"]])
@@ -32,16 +32,20 @@ def test_a_group_alone_shows_its_help(recollect, arguments):
     assert "Usage:" in outcome.out + outcome.err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["demolish"], ["db", "burn"], ["query"], ["query", "a", "b"], ["--fast"], ["query", "a", "--fusion", "b"]],
-)
-def test_unknown_commands_and_options(recollect, arguments):
-    outcome = recollect(*arguments, status=2)
-    assert outcome.out == ""
-    assert "Usage: recollect" in outcome.err
-    assert outcome.err.strip().splitlines()[-1].startswith("Error: ")
-    assert "Value error" not in outcome.err
+def test_unknown_commands_and_options(recollect):
+    for arguments in [
+        ["demolish"],
+        ["db", "burn"],
+        ["query"],
+        ["query", "a", "b"],
+        ["--fast"],
+        ["query", "a", "--fusion", "b"],
+    ]:
+        outcome = recollect(*arguments, status=2)
+        assert outcome.out == ""
+        assert "Usage: recollect" in outcome.err
+        assert outcome.err.strip().splitlines()[-1].startswith("Error: ")
+        assert "Value error" not in outcome.err
 
 
 def test_a_mode_that_no_retriever_has_is_wrong_usage(recollect):
@@ -49,17 +53,14 @@ def test_a_mode_that_no_retriever_has_is_wrong_usage(recollect):
     assert (outcome.out, outcome.err) == ("", "Error: There is no retriever 'b'; there are dense, hybrid, lexical.\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
+def test_a_wrong_setting_in_the_environment_is_wrong_usage(recollect):
+    for name, value, words in [
         ("RECOLLECT_RAG__RETRIEVAL__TOP_K", "3", "Did you mean RECOLLECT_RETRIEVAL__TOP_K?"),
         ("RECOLLECT_RETREIVAL__TOP_K", "3", "Did you mean RECOLLECT_RETRIEVAL__TOP_K?"),
         ("RECOLLECT_RETRIEVAL__TOP_K", "0", "greater than or equal to 1"),
         ("RECOLLECT_CHUNKING__SIZZE", "3", "'sizze'"),
-    ],
-)
-def test_a_wrong_setting_in_the_environment_is_wrong_usage(recollect, name: str, value: str, words: str):
-    wrong = replace(recollect, environment=recollect.environment | {name: value})
-    outcome = wrong("status", "--json", status=2)
-    assert words in outcome.err
-    assert outcome.json["error"]["type"] in {"ConfigurationError", "UsageError"}
+    ]:
+        wrong = replace(recollect, environment=recollect.environment | {name: value})
+        outcome = wrong("status", "--json", status=2)
+        assert words in outcome.err
+        assert outcome.json["error"]["type"] in {"ConfigurationError", "UsageError"}

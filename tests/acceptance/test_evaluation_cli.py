@@ -59,18 +59,15 @@ def test_a_case_below_its_threshold_fails_and_says_why(recollect, office, cases)
     assert recollect("rag-test", cases, "-t", "err*", "--mode", "lexical").out.count("✓") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "complaint"),
-    [
+def test_wrong_calls_are_explained(recollect, office, cases):
+    for arguments, status, complaint in [
         (["none.yaml"], 1, "none.yaml: there is no such file"),
         (["-t", "nobody"], 1, "No case is named 'nobody'. There are: leave, error"),
         (["-n", "0"], 2, "--runs"),
         (["-c", "nowhere"], 1, "nowhere"),
         (["--ingest", "docs", "-c", "x"], 2, "--ingest"),
-    ],
-)
-def test_wrong_calls_are_explained(recollect, office, cases, arguments, status, complaint):
-    assert complaint in recollect("rag-test", *arguments, status=status).err
+    ]:
+        assert complaint in recollect("rag-test", *arguments, status=status).err
 
 
 def test_a_mistake_in_the_file_is_named_with_its_line(recollect, cases):

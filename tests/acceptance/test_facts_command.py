@@ -61,16 +61,13 @@ def test_facts_are_drawn_listed_followed_and_deleted(known):
     assert "turns 1, facts 1" in known("sessions", "receipts").out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
+def test_what_cannot_be_done_is_said(recollect):
+    for arguments, status, message in [
         (["consolidate", "--min-retrievals", "0"], 2, "at least 1"),
         (["facts", "show", "7"], 1, "no fact 7"),
         (["facts", "history", "7"], 1, "facts list"),
         (["facts", "delete", "7", "--yes"], 1, "no fact 7"),
         (["facts", "search", " "], 2, "query is empty"),
         (["facts", "list", "--as-of", "someday"], 2, "--as-of"),
-    ],
-)
-def test_what_cannot_be_done_is_said(recollect, arguments: list[str], status: int, message: str):
-    assert message in recollect(*arguments, status=status).err
+    ]:
+        assert message in recollect(*arguments, status=status).err

@@ -178,13 +178,13 @@ def test_documents_of_a_department_that_is_none(tagged):
     assert tagged("documents", "list", "--department", "hrr", "--json").json["warnings"]
 
 
-@pytest.mark.parametrize("name", ["--chunking", "--rerank", "--mode", "--fusion", "--strategy"])
-def test_an_unknown_name_of_a_strategy_is_refused_with_the_known_ones(recollect, office, name: str):
-    command = {"--chunking": ["ingest", office], "--strategy": ["context", "leave"]}.get(name, ["query", "leave"])
-    refused = recollect(*command, name, "nope", status=2)
-    assert "nope" in refused.err
-    known = {"--chunking": "recursive", "--rerank": "consensus", "--mode": "hybrid", "--fusion": "rrf"}
-    assert known.get(name, "episodic") in refused.err
+def test_an_unknown_name_of_a_strategy_is_refused_with_the_known_ones(recollect, office):
+    for name in ["--chunking", "--rerank", "--mode", "--fusion", "--strategy"]:
+        command = {"--chunking": ["ingest", office], "--strategy": ["context", "leave"]}.get(name, ["query", "leave"])
+        refused = recollect(*command, name, "nope", status=2)
+        assert "nope" in refused.err
+        known = {"--chunking": "recursive", "--rerank": "consensus", "--mode": "hybrid", "--fusion": "rrf"}
+        assert known.get(name, "episodic") in refused.err
 
 
 def test_the_summary_of_the_commands_is_grouped(recollect):

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
-import pytest
 from mcp import Client, StdioServerParameters
 
 from program import PROGRAM, Recollect
@@ -171,17 +170,14 @@ def test_told_to_end_it_releases_its_database(recollect_embedded: Recollect):
         assert not pathlib.Path(f"{data}/pg/postmaster.pid").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_that_go_with_nothing_are_refused(recollect: Recollect):
+    for options, message in [
         (("--everywhere", "--collection", "x"), "--everywhere goes without --collection"),
         (("--json",), "leave --json out"),
         (("--department", "hr"), "say to whom with --as"),
         (("--as-of", "yesterday-ish"), "--as-of"),
-    ],
-)
-def test_options_that_go_with_nothing_are_refused(recollect: Recollect, options: tuple[str, ...], message: str):
-    assert message in recollect("mcp", *options, status=2).err
+    ]:
+        assert message in recollect("mcp", *options, status=2).err
 
 
 def test_without_the_package_it_says_how_to_get_it(recollect: Recollect, monkeypatch):

@@ -70,9 +70,8 @@ def test_a_turns_id_and_time(recollect):
     assert recollect("recall", "Hello", "--as-of", "2023-05-09", "--json").json["results"] == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
+def test_mistakes_are_explained(recollect):
+    for arguments, status, message in [
         (["remember", "chat"], 2, "either TEXT or --file"),
         (["remember", "chat", "x", "--file", "y"], 2, "either TEXT or --file"),
         (["remember", "chat", "--file", "missing.jsonl"], 1, "not a file"),
@@ -84,10 +83,8 @@ def test_a_turns_id_and_time(recollect):
         (["recall", "x", "--neighbours", "51"], 2, "before"),
         (["sessions", "show", "missing"], 1, "sessions list"),
         (["sessions", "delete", "missing"], 1, "sessions list"),
-    ],
-)
-def test_mistakes_are_explained(recollect, arguments: list[str], status: int, message: str):
-    assert message in recollect(*arguments, status=status).err
+    ]:
+        assert message in recollect(*arguments, status=status).err
 
 
 def test_a_bad_line_is_named_and_nothing_is_stored(recollect, tmp_path: Path):

@@ -91,9 +91,8 @@ def test_an_expired_session(recollect, upload: Path):
     assert recollect("sessions", "list", "--json").json["document_sessions"] == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_what_cannot_be_meant_is_refused(recollect):
+    for arguments, message in [
         (["query", "x", "--with", "default"], "--session"),
         (["query", "x", "--session", "a", "-c", "b"], "--with"),
         (["-c", "b", "ask", "x", "--session", "a"], "--with"),
@@ -102,7 +101,5 @@ def test_an_expired_session(recollect, upload: Path):
         (["sessions", "create", "a", "--ttl", "soon"], "length of time"),
         (["sessions", "create", "a", "--max-documents", "0"], "max-documents"),
         (["sessions", "create", " "], "session id"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(recollect, arguments, message):
-    assert message in recollect(*arguments, status=2).err
+    ]:
+        assert message in recollect(*arguments, status=2).err

@@ -150,10 +150,10 @@ def test_what_failed_may_be_sent_again(client, rag, monkeypatch):
     assert once(client, "more", "k2").status_code == 409, "which is a conflict with what was made, not with the key"
 
 
-@pytest.mark.parametrize("key", ["", " ", "a" * 256, 'a"b', "é".encode()])
-def test_what_is_no_key_is_refused(client, key):
-    reply = client.post("/v1/collections", json={"name": "x"}, headers={"Idempotency-Key": key})
-    assert reply.status_code == 400 and "Idempotency-Key" in reply.json()["detail"]
+def test_what_is_no_key_is_refused(client):
+    for key in ["", " ", "a" * 256, 'a"b', "é".encode()]:
+        reply = client.post("/v1/collections", json={"name": "x"}, headers={"Idempotency-Key": key})
+        assert reply.status_code == 400 and "Idempotency-Key" in reply.json()["detail"]
 
 
 def test_keys_are_a_credentials_own(rag, connect):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -326,22 +326,19 @@ def test_the_asynchronous_client_does_the_same(shelf, client, store):
         asyncio.run(main())
 
 
-@pytest.mark.parametrize(
-    ("call", "param"),
-    [
+def test_what_is_refused(client):
+    for call, param in [
         (lambda client: client.files.create(file=("a.md", TEXT), purpose="batch"), "purpose"),
         (lambda client: client.files.create(file=("a.md", TEXT), purpose="assistants", extra_body={"x": "1"}), "x"),
         (lambda client: client.files.create(file=("", TEXT), purpose="assistants"), None),
         (lambda client: client.files.create(file=("empty.md", b""), purpose="assistants"), None),
         (lambda client: client.files.list(after="x"), "after"),
-    ],
-)
-def test_what_is_refused(client, call: Callable[[openai.OpenAI], object], param):
-    before = [one.id for one in client.files.list()]
-    with pytest.raises(openai.BadRequestError) as told:
-        call(client)
-    assert told.value.param == param or param is None
-    assert [one.id for one in client.files.list()] == before
+    ]:
+        before = [one.id for one in client.files.list()]
+        with pytest.raises(openai.BadRequestError) as told:
+            call(client)
+        assert told.value.param == param or param is None
+        assert [one.id for one in client.files.list()] == before
 
 
 @pytest.mark.parametrize(
