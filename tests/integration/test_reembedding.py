@@ -94,12 +94,12 @@ def test_an_interrupted_filling_goes_on_where_it_was(rag: RAGPipeline, monkeypat
     with pytest.raises(KeyboardInterrupt):
         rag.spaces.reembed("hashing:96", on_progress=stop)
     (half,) = rag.spaces.status().beside
-    assert (half.space.status, half.filled) == ("filling", 4)
+    assert (half.status, half.filled) == ("filling", 4)
     with pytest.raises(ConflictError, match="half embedded with 'hashing:96'"):
         rag.spaces.reembed("hashing:48")
     assert rag.maintenance.check() == [] and rag.maintenance.verify(deep=True).clean
     report = rag.spaces.reembed("hashing:96")
-    assert (report.after.space_id, report.embedded) == (half.space.space_id, half.total - 4)
+    assert (report.after.space_id, report.embedded) == (half.space_id, half.total - 4)
     assert rag.maintenance.verify(deep=True).clean
 
 
@@ -132,8 +132,8 @@ def test_the_next_change_removes_what_was_kept(rag: RAGPipeline):
     rag.spaces.reembed("hashing:96")
     (first,) = rag.spaces.status().beside
     report = rag.spaces.reembed("hashing:48")
-    assert [space.space_id for space in report.dropped] == [first.space.space_id]
-    assert [one.space.model for one in rag.spaces.status().beside] == ["hashing:96"]
+    assert [space.space_id for space in report.dropped] == [first.space_id]
+    assert [one.model for one in rag.spaces.status().beside] == ["hashing:96"]
     # To the one that is kept it is a way back: nothing is embedded.
     report = rag.spaces.reembed("hashing:96")
     assert (report.embedded, report.dropped) == (0, ())
@@ -260,11 +260,11 @@ def test_a_kept_space_has_its_faults_found_and_removed(rag: RAGPipeline):
     (kept,) = rag.spaces.status().beside
     with rag.store.database.transaction(Scope()) as connection:
         connection.execute(
-            "UPDATE chunk_vectors SET known_to = now() WHERE space_id = %s AND chunk_id %% 2 = 0", [kept.space.space_id]
+            "UPDATE chunk_vectors SET known_to = now() WHERE space_id = %s AND chunk_id %% 2 = 0", [kept.space_id]
         )
         connection.execute(
             "UPDATE chunk_vectors SET embedding = '[1,0]' WHERE space_id = %s AND chunk_id %% 3 = 0",
-            [kept.space.space_id],
+            [kept.space_id],
         )
     report = rag.maintenance.verify(repair=True)
     assert {check.name for check in report.checks if check.found} == {"stray_vectors", "stale_vector_copies"}

@@ -72,7 +72,7 @@ def test_a_job_that_is_cancelled_ends_at_the_next_batch_and_is_gone_on_with(rag:
 
     assert rag.jobs.wait(asked.job_id, on_progress=cancel).status == "cancelled"
     (half,) = rag.spaces.status().beside
-    assert half.space.status == "filling" and half.filled < 8 and model_of(rag) == "hashing:64"
+    assert half.status == "filling" and half.filled < 8 and model_of(rag) == "hashing:64"
     assert rag.jobs.wait(rag.jobs.retry(asked.job_id).job_id).status == "succeeded"
     assert model_of(rag) == "hashing:96"
 
@@ -130,12 +130,12 @@ def test_a_way_back_that_has_become_another_is_not_taken(rag: RAGPipeline):
 def test_the_space_before_goes_when_its_time_is_over_and_no_earlier(rag: RAGPipeline):
     rag.spaces.reembed("hashing:96", samples=0, rest=0)
     (kept,) = rag.spaces.status().beside
-    assert kept.kept_until == kept.space.since + timedelta(days=30)
+    assert kept.kept_until == kept.since + timedelta(days=30)
     rag.maintenance.cleanup()
     assert len(rag.spaces.status().beside) == 1, "its time is not over"
     with rag.store.database.autocommit() as connection:
         connection.execute("UPDATE recollect.vector_spaces SET since = since - interval '31 days'")
-    with rag.store.spaces.claim(Scope(), kept.space.collection_id, "default"):
+    with rag.store.spaces.claim(Scope(), kept.collection_id, "default"):
         assert rag.store.spaces.drop_previous(Scope(), days=30) == 0, "somebody is at it"
     tasks = {task.name: task for task in periodic_tasks(rag.standpoint.assembly)}
     tasks["cleanup"].run()
@@ -163,7 +163,7 @@ def test_a_space_that_is_gone_back_to_meanwhile_is_not_dropped(rag: RAGPipeline,
     assert rag.store.spaces.drop_previous(Scope(), days=30) == 0
     assert model_of(rag) == "hashing:64" and len(rag.search("rule of leave").results) == 8
     (kept,) = rag.spaces.status().beside
-    assert kept.space.model == "hashing:96"
+    assert kept.model == "hashing:96"
 
 
 def test_without_a_limit_it_is_kept_until_somebody_drops_it(rag: RAGPipeline):

@@ -233,7 +233,7 @@ class Changes(RuleBasedStateMachine):
                 self._compare(query, bob=False, moment=moment)
         status = self.view.spaces.status()
         assert status.used.model == self.used
-        assert {one.space.status: one.space.model for one in status.beside} == {
+        assert {one.status: one.model for one in status.beside} == {
             name: model for name, model in (("filling", self.filling), ("kept", self.kept)) if model
         }
         found = [check for check in self.view.maintenance.verify(deep=True).checks if check.found]

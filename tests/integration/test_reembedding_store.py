@@ -106,10 +106,10 @@ def test_a_process_that_is_killed_lets_go_and_another_goes_on(rag: RAGPipeline, 
     done = subprocess.run([sys.executable, "-c", KILLED], env=environment, cwd=tmp_path, check=False)
     assert done.returncode == -signal.SIGKILL
     (half,) = rag.spaces.status().beside
-    assert (half.space.status, half.filled, half.total) == ("filling", 16, 40)
+    assert (half.status, half.filled, half.total) == ("filling", 16, 40)
     assert rag.search(TEXTS["n7"], DENSE).results[0].source == "n7"
     report = rag.spaces.reembed("hashing:384", samples=0, rest=0)
-    assert (report.embedded, report.after.space_id) == (24, half.space.space_id)
+    assert (report.embedded, report.after.space_id) == (24, half.space_id)
     assert rag.maintenance.verify(deep=True).clean
 
 
@@ -152,7 +152,7 @@ def test_a_drop_that_was_killed_is_finished_by_the_next_one(rag: RAGPipeline):
         connection.execute(
             "DELETE FROM chunk_vectors WHERE space_id = %s AND chunk_id %% 2 = 0", [report.before.space_id]
         )
-    assert [one.space.status for one in rag.spaces.status().beside] == ["dropping"]
+    assert [one.status for one in rag.spaces.status().beside] == ["dropping"]
     again = rag.spaces.reembed("hashing:320", samples=0, rest=0)
     assert report.before.space_id in {space.space_id for space in again.dropped}
     with rag.store.database.transaction(Scope()) as connection:

@@ -40,7 +40,6 @@ from recollect.replies import (
     memory,
     sessions,
     sources,
-    spaces,
     status,
 )
 from recollect.replies.passages import PassagePlaceJson, passage_json
@@ -247,19 +246,6 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
         yield history.evidence_diff_json, history.evidence_diff_json(stayed)
     yield status.status_json, status.status_json(view.maintenance.status())
     yield status.cleanup_json, status.cleanup_json(view.maintenance.cleanup())
-    yield from of_models(view)
-
-
-def of_models(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
-    changed = view.spaces.reembed("hashing:96", samples=0, rest=0)
-    view.spaces.rollback()
-    told = view.spaces.status()
-    assert told.beside and told.beside[0].kept_until is not None
-    yield spaces.spaces_json, spaces.spaces_json(told)
-    yield from ((spaces.space_json, spaces.space_json(one)) for one in (changed.before, changed.after))
-    for fill in (*told.beside, replace(told.beside[0], kept_until=None)):
-        yield spaces.space_fill_json, spaces.space_fill_json(fill)
-    yield spaces.dropped_spaces_json, spaces.dropped_spaces_json("default", view.spaces.drop())
 
 
 def of_servers() -> Iterator[tuple[Callable[..., Any], Any]]:

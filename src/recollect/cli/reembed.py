@@ -13,7 +13,6 @@ from recollect.cli._jobs import result_of, tell_asked
 from recollect.cli._options import command
 from recollect.cli._terminal import plain
 from recollect.errors import UsageError
-from recollect.replies.spaces import dropped_spaces_json, spaces_json
 
 if TYPE_CHECKING:
     from recollect.ingest.reembedding import FillProgress
@@ -137,7 +136,7 @@ def _minimum(given: list[str]) -> dict[str, float]:
 def _status(ctx: CommandContext, view: View) -> int:
     report = view.spaces.status()
     if ctx.json:
-        ctx.emit(spaces_json(report))
+        ctx.emit(report)
         return 0
     ctx.out.print(plain(f"{report.collection}: embedded with {_named(report.used)}."))
     for one in report.beside:
@@ -147,19 +146,19 @@ def _status(ctx: CommandContext, view: View) -> int:
             "kept": f"kept for --rollback{until}",
             "dropping": "half removed: --drop removes it",
         }
-        what = words[one.space.status]
-        ctx.out.print(plain(f"  {_named(one.space)}: {what}, {one.filled:,} of {one.total:,} chunks."))
+        what = words[one.status]
+        ctx.out.print(plain(f"  {_named(one)}: {what}, {one.filled:,} of {one.total:,} chunks."))
     return 0
 
 
 def _drop(ctx: CommandContext, view: View, *, yes: bool) -> int:
     beside = view.spaces.status().beside
     if beside:
-        named = ", ".join(_named(one.space) for one in beside)
+        named = ", ".join(_named(one) for one in beside)
         ctx.confirm(f"Remove the vectors of {named} for good? There is no way back to them then.", yes=yes)
     dropped = view.spaces.drop()
     if ctx.json:
-        ctx.emit(dropped_spaces_json(view.standpoint.collection, dropped))
+        ctx.emit(dropped)
     elif dropped:
         ctx.out.print(plain(f"Removed the vectors of {', '.join(map(_named, dropped))}."))
     else:

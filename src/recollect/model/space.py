@@ -5,36 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from recollect.model.record import Public, Record, public_as
 
 SpaceStatus: TypeAlias = Literal["used", "filling", "kept", "dropping"]
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class Space(Record):
     """The vectors that one model, at one dimension, made of a collection's chunks.
 
     Attributes:
-        collection_id: Whose chunks.
         space_id: Its number, never used again.
-        status: ``used`` by searches and ingests; ``filling`` before that; ``kept`` after it, for the way back.
         model: As embedders tell their name.
         dimension: The length of its vectors.
-        spec: How the model is made (`recollect.model.embedding_spec`); None: only its name is known.
+        status: ``used`` by searches and ingests; ``filling`` before that; ``kept`` after it, for the way back.
         since: When it became so.
+        collection_id: Whose chunks.
+        spec: How the model is made (`recollect.model.embedding_spec`); None: only its name is known.
     """
 
-    collection_id: int
-    space_id: int
-    status: SpaceStatus
-    model: str
-    dimension: int
-    spec: Mapping[str, Any] | None
-    since: datetime
+    space_id: Annotated[int, public_as("space")]
+    model: Public[str]
+    dimension: Annotated[int, public_as("dimensions")]
+    status: Public[SpaceStatus]
+    since: Public[datetime]
+    collection_id: int = 0
+    spec: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpaceFill:
+class SpaceFill(Space):
     """A space beside the one that a collection uses, and how far it is filled.
 
     Attributes:
@@ -43,14 +45,13 @@ class SpaceFill:
         kept_until: When a space that is kept for the way back is dropped by itself; None: when somebody drops it.
     """
 
-    space: Space
-    filled: int
-    total: int
-    kept_until: datetime | None = None
+    filled: Public[int]
+    total: Public[int]
+    kept_until: Public[datetime | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpaceReport:
+class SpaceReport(Record):
     """The spaces of a collection.
 
     Attributes:
@@ -59,9 +60,9 @@ class SpaceReport:
         beside: The others.
     """
 
-    collection: str
-    used: Space
-    beside: tuple[SpaceFill, ...]
+    collection: Public[str]
+    used: Public[Space]
+    beside: Public[tuple[SpaceFill, ...]]
 
 
 def kept_until(space: Space, days: int | None) -> datetime | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,6 +13,8 @@ from recollect.evaluation.compare import TOP, compare_cases, compare_samples, sa
 from recollect.ingest.reembedding import FillCallback, SpaceFiller
 from recollect.model import RetrievalOptions
 from recollect.model.arguments import checked
+from recollect.model.page import Page
+from recollect.model.record import json_of
 from recollect.model.scope import Target
 from recollect.model.space import Space
 from recollect.pipeline.preparing import cached_embedder, chunker, token_packer
@@ -109,14 +111,14 @@ class Spaces(Group):
         """
         return self._change(rest=rest, on_progress=on_progress).back()
 
-    def drop(self) -> list[Space]:
+    def drop(self) -> Page[Space]:
         """Remove what is kept of the model before, and what was begun of another one; returns what that was.
 
         Raises:
             NotFoundError: There is no such collection.
             ConflictError: Somebody is filling a space.
         """
-        return self._change().drop()
+        return Page(tuple(self._change().drop()))
 
     def status(self) -> SpaceReport:
         """The space that the collection uses, and those beside it.
@@ -132,7 +134,8 @@ class Spaces(Group):
         for space in spaces.beside(scope, place.collection_id):
             total, filled = spaces.counts(scope, space)
             until = kept_until(space, self._at.config.embedding.keep_previous_days)
-            beside.append(SpaceFill(space=space, filled=filled, total=total, kept_until=until))
+            known = {field.name: getattr(space, field.name) for field in fields(space)}
+            beside.append(SpaceFill(**known, filled=filled, total=total, kept_until=until))
         return SpaceReport(collection=place.name, used=spaces.used(scope, place.collection_id), beside=tuple(beside))
 
     def _change(
@@ -214,16 +217,7 @@ class ReembedReport:
             "switched": self.switched,
             "comparison": None if self.comparison is None else self.comparison.as_json(),
             "refused": list(self.refused),
-            "dropped": [
-                {
-                    "space": one.space_id,
-                    "model": one.model,
-                    "dimensions": one.dimension,
-                    "status": one.status,
-                    "since": one.since.isoformat(),
-                }
-                for one in self.dropped
-            ],
+            "dropped": [json_of(one) for one in self.dropped],
         }
 
 

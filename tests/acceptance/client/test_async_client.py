@@ -61,8 +61,8 @@ def test_a_model_is_changed_and_changed_back(served, client):
         known.used.space_id,
         known.used.since,
     )
-    assert [(one.space.status, one.filled, one.total, one.kept_until) for one in told.beside] == [
-        (one.space.status, one.filled, one.total, one.kept_until) for one in known.beside
+    assert [(one.status, one.filled, one.total, one.kept_until) for one in told.beside] == [
+        (one.status, one.filled, one.total, one.kept_until) for one in known.beside
     ]
 
     async def main() -> None:

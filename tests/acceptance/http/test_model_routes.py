@@ -86,7 +86,7 @@ def test_a_model_is_changed_and_changed_back(rag, operator):
     back = ended(rag, operator, operator.post(SPACES + "/rollback", json={}))
     assert (back["result"]["to"]["model"], model_of(rag)) == ("hashing:64", "hashing:64")
     dropped = operator.delete(SPACES).json()
-    assert [one["model"] for one in dropped["dropped"]] == ["hashing:96"]
+    assert [one["model"] for one in dropped["items"]] == ["hashing:96"]
     assert operator.get(SPACES).json()["beside"] == []
     assert operator.post(SPACES + "/rollback", json={}).status_code == 404
 
@@ -180,7 +180,7 @@ def test_another_tenant_reaches_its_own_collection_alone(rag, caller, operator):
     assert other.get(theirs.headers["location"]).json()["result"]["embedded"] == 1
     assert (model_of(rag), model_of(rag, "acme")) == ("hashing:96", "hashing:128")
     assert "hashing:96" not in json.dumps(other.get(SPACES).json())
-    assert [one["model"] for one in other.delete(SPACES).json()["dropped"]] == ["hashing:64"]
+    assert [one["model"] for one in other.delete(SPACES).json()["items"]] == ["hashing:64"]
     assert len(operator.get(SPACES).json()["beside"]) == 1, "what another drops is not this one's"
     rag.collections.create("private")
     for path in ("spaces", "contexts"):

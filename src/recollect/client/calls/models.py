@@ -8,11 +8,11 @@ from typing import Any
 
 from recollect.client.calls.base import Call, Calls, Steps, once, reading, segment
 from recollect.client.place import given
-from recollect.client.reading import Json, read
 from recollect.errors import UsageError
 from recollect.model.contexts import ContextEstimate
 from recollect.model.job import Job
-from recollect.model.space import Space, SpaceFill, SpaceReport
+from recollect.model.page import Page
+from recollect.model.space import Space, SpaceReport
 
 
 class SpaceCalls(Calls):
@@ -22,13 +22,13 @@ class SpaceCalls(Calls):
         """The space that the collection uses, and those beside it."""
         self._at.require_present()
         path = _of((yield from self._collection()), "spaces")
-        return (yield from once(Call(method="GET", path=path, read=_report)))
+        return (yield from once(Call(method="GET", path=path, read=reading(SpaceReport))))
 
-    def drop(self) -> Steps[list[Space]]:
+    def drop(self) -> Steps[Page[Space]]:
         """Remove what is kept of the model before, and what was begun of another one; returns what that was."""
         self._at.require_present()
         path = _of((yield from self._collection()), "spaces")
-        return (yield from once(Call(method="DELETE", path=path, read=_dropped)))
+        return (yield from once(Call(method="DELETE", path=path, read=reading(Page[Space]))))
 
 
 class ModelCalls(Calls):
@@ -89,17 +89,3 @@ def _asked(calls: Calls, what: str, body: Mapping[str, Any] | None) -> Steps[Job
 
 def _of(collection: str, what: str) -> str:
     return f"/v1/collections/{segment(collection)}/{what}"
-
-
-def _report(told: Json) -> SpaceReport:
-    beside = [read(SpaceFill, one, space=_space(one)) for one in told["beside"]]
-    return SpaceReport(collection=told["collection"], used=_space(told["used"]), beside=tuple(beside))
-
-
-def _dropped(told: Json) -> list[Space]:
-    return [_space(one) for one in told["dropped"]]
-
-
-def _space(told: Json) -> Space:
-    # Its collection's number is the store's own, and how its model is made the server's.
-    return read(Space, told, collection_id=0, space_id=told["space"], dimension=told["dimensions"], spec=None)

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Response
 from recollect.errors import ConfigurationError, UsageError
 from recollect.model.contexts import ContextEstimate
 from recollect.model.job import Job
+from recollect.model.page import Page
+from recollect.model.space import Space, SpaceReport
 from recollect.operations.values import Name
 from recollect.pipeline import View
-from recollect.replies.spaces import DroppedSpacesJson, SpacesJson, dropped_spaces_json, spaces_json
 from recollect.server.dependencies import Administrator, Operator
 from recollect.server.problems import documented
 from recollect.server.schemas.models import ReembedBody, RollbackBody
@@ -18,9 +19,9 @@ router = APIRouter(prefix="/collections/{name:named}", tags=["collections"], res
 
 
 @router.get("/spaces", summary="Show the embedding models of a collection")
-def spaces(name: Name, caller: Administrator) -> SpacesJson:
+def spaces(name: Name, caller: Administrator) -> SpaceReport:
     """As `recollect reembed --status --json`: the one that is used, and how far those beside it are."""
-    return spaces_json(_of(caller, name).spaces.status())
+    return _of(caller, name).spaces.status()
 
 
 @router.post("/spaces", status_code=202, summary="Change the embedding model", responses=documented(409))
@@ -52,9 +53,9 @@ def rollback(name: Name, body: RollbackBody, caller: Administrator, response: Re
 
 
 @router.delete("/spaces", summary="Remove what is kept of other models", responses=documented(409))
-def drop(name: Name, caller: Administrator) -> DroppedSpacesJson:
+def drop(name: Name, caller: Administrator) -> Page[Space]:
     """As `recollect reembed --drop --json`: there is no way back then, and what was half made is gone."""
-    return dropped_spaces_json(name, _of(caller, name).spaces.drop())
+    return _of(caller, name).spaces.drop()
 
 
 @router.get("/contexts", summary="Estimate what situating the chunks would take")

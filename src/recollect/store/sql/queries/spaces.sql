@@ -1,9 +1,9 @@
 -- used: the space that a collection uses
-SELECT c.collection_id, c.space_id, 'used', c.embedding_model, c.embedding_dimension, c.embedding_spec, c.created_at
+SELECT c.space_id, c.embedding_model, c.embedding_dimension, 'used', c.created_at, c.collection_id, c.embedding_spec
 FROM collections c WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
 
 -- beside: the spaces beside it
-SELECT s.collection_id, s.space_id, s.status, s.embedding_model, s.embedding_dimension, s.embedding_spec, s.since
+SELECT s.space_id, s.embedding_model, s.embedding_dimension, s.status, s.since, s.collection_id, s.embedding_spec
 FROM vector_spaces s WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = %(collection_id)s
 ORDER BY s.space_id
 
@@ -64,7 +64,7 @@ FROM unnest(%(added)s::bigint[], %(packed)b::bytea[]) AS u (chunk_id, packed)
 ON CONFLICT (tenant_id, chunk_id, space_id) DO UPDATE SET packed = excluded.packed
 
 -- hold_alone: nobody writes to a collection, or changes its space, until the end of the transaction
-SELECT c.collection_id, c.space_id, 'used', c.embedding_model, c.embedding_dimension, c.embedding_spec, c.created_at
+SELECT c.space_id, c.embedding_model, c.embedding_dimension, 'used', c.created_at, c.collection_id, c.embedding_spec
 FROM collections c WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s FOR UPDATE
 
 -- take: a space that a collection is about to use
