@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -189,7 +190,8 @@ class GitConnector:
         )
 
     def close(self) -> None:
-        """As `Connector.close`: nothing is held between calls."""
+        """End the process that files are read from."""
+        self._git.close()
 
     def changes(self, cursor: str | None) -> Iterator[Change]:
         """As `Connector.changes`."""
@@ -431,6 +433,8 @@ class Git:
         self._environment = {name: environment[name] for name in _INHERITED if name in environment}
         self._seconds = seconds
         self._blocks = max(1, most_bytes // _BLOCK)
+        self._lock = threading.RLock()
+        self._reader: subprocess.Popen[bytes] | None = None
 
     def make(self) -> None:
         """Make the repository where there is none, and one in the place of what is none.
@@ -495,12 +499,42 @@ class Git:
         return {words[0]: int(words[2]) for words in found if len(words) == 3}
 
     def blob(self, number: str) -> bytes:
-        """The bytes of a file.
+        """The bytes of a file, read by one process for all of them, which ends with `close`.
 
         Raises:
             SourceError: The repository cannot be read.
         """
-        return self.run("cat-file", "blob", number)
+        with self._lock:
+            if self._reader is None:
+                self._reader = subprocess.Popen(
+                    ["git", "cat-file", "--batch"],
+                    cwd=self._folder,
+                    env=self._env(None),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            asked, told = self._reader.stdin, self._reader.stdout
+            assert asked is not None and told is not None, "both are pipes"
+            try:
+                asked.write(f"{number}\n".encode())
+                asked.flush()
+                _, kind, size = told.readline().split()
+                data = told.read(int(size) + 1)[:-1]
+                if kind != b"blob" or len(data) != int(size):
+                    raise EOFError
+            except (OSError, ValueError, EOFError) as exc:
+                self.close()
+                raise SourceError(self._location, "its copy on this machine cannot be read", retryable=True) from exc
+            return data
+
+    def close(self) -> None:
+        """End the process that files are read from."""
+        with self._lock:
+            reader, self._reader = self._reader, None
+            if reader is not None:
+                reader.kill()
+                reader.communicate()
 
     def _call(
         self, *words: str, stdin: bytes = b"", transport: Transport | None = None, folder: Path | None = None

@@ -279,7 +279,7 @@ class JobQueue:
             with suppress(StoreError):
                 self._run("unregister", worker_id=worker_id)
 
-    def _run(self, query: str, /, **params: Any) -> Sequence[TupleRow]:  # noqa: ANN401 - what the statement takes
+    def _run(self, query: str, /, **params: object) -> Sequence[TupleRow]:
         with queue_transaction(self.database) as connection:
             cursor = connection.execute(_SQL[query], params, binary=True)
             return cursor.fetchall() if cursor.description else ()

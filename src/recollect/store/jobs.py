@@ -249,14 +249,13 @@ class JobRepository:
         Returns:
             The run; None: the job has ended meanwhile, or is gone, or the queue holds another entry for it.
         """
-
-        def begun(collection: str, session: str, principal: Mapping[str, Any], **columns: Any) -> JobRun:  # noqa: ANN401
-            asker = Asker(collection=collection, session=session, principal=principal)
-            return JobRun(tenant_id=scope.tenant_id, job_id=job_id, asker=asker, **columns)
-
         params = {**_of(scope), "job_id": job_id, "queue_id": queue_id}
         with self._database.transaction(scope) as connection:
-            return next(iter(records(connection, _SQL["begin"], params, begun)), None)
+            found = records(connection, _SQL["begin"], params, dict)
+        for columns in found:
+            asker = Asker(**{name: columns.pop(name) for name in ("collection", "session", "principal")})
+            return JobRun(tenant_id=scope.tenant_id, job_id=job_id, asker=asker, **columns)
+        return None
 
     def begin_alike(
         self,

@@ -7,7 +7,10 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from recollect import RAGPipeline
+from recollect.errors import SourceError
 from recollect.sources.git import Git
 
 from .conftest import Repository
@@ -75,3 +78,14 @@ def test_what_is_no_repository_is_replaced_by_one(tmp_path: Path):
     git = Git("https://host/a.git", folder, os.environ, seconds=60, most_bytes=10**6)
     git.make()
     assert git.run("rev-parse", "--is-bare-repository") == b"true\n"
+
+
+def test_a_file_that_the_copy_has_lost_is_an_error_of_the_source_and_others_are_read(tmp_path: Path):
+    git = Git("https://host/a.git", tmp_path / "repository.git", os.environ, seconds=60, most_bytes=10**6)
+    git.make()
+    number = git.run("hash-object", "-w", "--stdin", stdin=b"One").decode().strip()
+    for _ in range(2):
+        assert git.blob(number) == b"One"
+        with pytest.raises(SourceError, match="its copy on this machine cannot be read"):
+            git.blob("0" * 40)
+    git.close()
