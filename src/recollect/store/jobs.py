@@ -251,7 +251,7 @@ class JobRepository:
         """
         params = {**_of(scope), "job_id": job_id, "queue_id": queue_id}
         with self._database.transaction(scope) as connection:
-            found = records(connection, _SQL["begin"], params, dict)
+            found: list[dict[str, Any]] = records(connection, _SQL["begin"], params, dict)
         for columns in found:
             asker = Asker(**{name: columns.pop(name) for name in ("collection", "session", "principal")})
             return JobRun(tenant_id=scope.tenant_id, job_id=job_id, asker=asker, **columns)
