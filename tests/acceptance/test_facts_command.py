@@ -27,7 +27,7 @@ def test_facts_are_drawn_listed_followed_and_deleted(known):
         "made_by": {"extractive": 2},
         "failures": [],
     }
-    (fact,) = known("facts", "list", "--json").json["facts"]
+    (fact,) = known("facts", "list", "--json").json["items"]
     assert (fact["statement"], fact["source"], fact["superseded_by"]) == ("I just moved to Porto.", "fact:2", None)
     assert fact["evidence"] == [
         {
@@ -35,7 +35,7 @@ def test_facts_are_drawn_listed_followed_and_deleted(known):
             "session": "two",
             "position": 1,
             "role": "Ada",
-            "at": "2023-07-08T00:00:00+00:00",
+            "at": "2023-07-08T00:00:00Z",
             "start_offset": 0,
             "end_offset": 22,
             "quote": "I just moved to Porto.",
@@ -55,7 +55,7 @@ def test_facts_are_drawn_listed_followed_and_deleted(known):
     assert known("sessions", "forget", "two", "1", "--yes", "--json").json == {"session": "two", "removed": 1}
     assert "no turn 1" in known("sessions", "forget", "two", "1", "--yes", status=1).err
     known("sessions", "delete", "one", "--yes")
-    assert known("facts", "list", "--all", "--json").json == {"facts": []}
+    assert known("facts", "list", "--all", "--json").json == {"items": [], "next_cursor": None}
     receipts = known("sessions", "receipts", "--json").json["receipts"]
     assert [(one["turns"], one["facts"]) for one in receipts] == [(1, 1), (1, 0)]
     assert "turns 1, facts 1" in known("sessions", "receipts").out
@@ -63,7 +63,7 @@ def test_facts_are_drawn_listed_followed_and_deleted(known):
 
 def test_what_cannot_be_done_is_said(recollect):
     for arguments, status, message in [
-        (["consolidate", "--min-retrievals", "0"], 2, "at least 1"),
+        (["consolidate", "--min-retrievals", "0"], 2, "greater than or equal to 1"),
         (["facts", "show", "7"], 1, "no fact 7"),
         (["facts", "history", "7"], 1, "facts list"),
         (["facts", "delete", "7", "--yes"], 1, "no fact 7"),

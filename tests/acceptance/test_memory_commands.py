@@ -64,7 +64,7 @@ def test_a_turns_id_and_time(recollect):
         done = recollect("remember", "chat", "Hello.", "--id", "a", "--at", "2023-05-08", "--json").json
         assert (done["added"], done["positions"]) == (expected, [1])
     turn = recollect("sessions", "show", "chat", "--json").json["turns"][0]
-    assert turn["at"] == "2023-05-08T00:00:00+00:00"
+    assert turn["at"] == "2023-05-08T00:00:00Z"
     assert recollect("recall", "Hello", "--until", "2023-05-08", "--json").json["results"] == []
     assert len(recollect("recall", "Hello", "--since", "2023-05-08", "--json").json["results"]) == 1
     assert recollect("recall", "Hello", "--as-of", "2023-05-09", "--json").json["results"] == []

@@ -43,7 +43,7 @@ ALONE_PARAMETERS = {
         jobs.upload.priority""",
     "a server's cursor goes on by itself": "memory.list.after sessions.list.after",
     "not built yet": """
-        remember.metadata facts.list.after feedback.weights.weights jobs.events.timeout_seconds jobs.upload.folders""",
+        remember.metadata feedback.weights.weights jobs.events.timeout_seconds jobs.upload.folders""",
 }
 #: What differs in its type: views are of their own kind, and a file that is sent is a job of its own. The type of lines
 #: and bytes that come as they are read is `lined`'s.

@@ -138,7 +138,7 @@ def test_what_is_said_again_is_evidence(pipeline: RAGPipeline):
     pipeline.memory.delete("two")
     assert [one.session for one in pipeline.facts.get(fact.fact_id).evidence] == ["one"]
     pipeline.memory.delete("one")
-    assert pipeline.facts.list(superseded=True) == []
+    assert not pipeline.facts.list(superseded=True)
 
 
 def test_erasing_a_conversation_leaves_nothing_and_brings_back_what_it_contradicted(pipeline: RAGPipeline):

@@ -79,7 +79,7 @@ def test_a_fact_of_several_turns_goes_with_any_of_them(dsn: str, tmp_path: Path)
             assert rag.facts.consolidate(min_retrievals=1).added == 1
             assert len(rag.facts.list()[0].evidence) == 2
             rag.memory.forget(session, forget)
-            assert rag.facts.list(superseded=True) == []
+            assert not rag.facts.list(superseded=True)
         # Across conversations of one user: whichever is deleted.
         for gone, kept in (("a", "b"), ("c", "d")):
             rag.view(session=gone, user=gone + kept).remember([TURNS[1]])
@@ -87,7 +87,7 @@ def test_a_fact_of_several_turns_goes_with_any_of_them(dsn: str, tmp_path: Path)
             rag.view(user=gone + kept).recall("aquarium at noon")
             assert rag.view(user=gone + kept).facts.consolidate(min_retrievals=1).added == 1
             rag.memory.delete(gone)
-            assert rag.view(user=gone + kept).facts.list() == []
+            assert not rag.view(user=gone + kept).facts.list()
 
 
 def test_what_is_not_there_is_not_forgotten(pipeline: RAGPipeline):

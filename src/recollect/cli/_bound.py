@@ -19,6 +19,7 @@ from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.page import Page, cursor_at
 from recollect.model.record import json_of
+from recollect.model.time import read_time
 from recollect.operations.declaring import Operation, operations_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,14 @@ _BEFORE = Annotated[
     str | None,
     typer.Option("--before", "--after", hidden=True, help="As --cursor, by what stands last on the page before."),
 ]
+
+_OF_VIEW: Mapping[str, Any] = {
+    "session": Annotated[str | None, typer.Option(help="Only of this conversation.")],
+    "user": Annotated[str | None, typer.Option(help="Only of this user's conversations.")],
+    "as_of": Annotated[
+        str | None, typer.Option(metavar="TIME", help="As it was known at this time (without a zone: UTC).")
+    ],
+}
 
 
 def bind(
@@ -77,8 +86,11 @@ def _command(
             name.removeprefix(_ARGUMENT): argument_text(one) if isinstance(one, str) else one
             for name, one in given.items()
         }
+        of_view: dict[str, Any] = {name: said.pop(name) for name in declared.http.of_view if name in _OF_VIEW}
+        if of_view.get("as_of") is not None:
+            of_view["as_of"] = read_time(of_view["as_of"], name="--as-of")
         whose = None if tenant is None else tenant(ctx)
-        with ctx.view(tenant=whose, principal=None if asking is None else asking.actor()) as view:
+        with ctx.view(tenant=whose, principal=None if asking is None else asking.actor(), **of_view) as view:
             found = getattr(of(view), declared.name)(**said)
         if ctx.json:
             ctx.emit(json_of(declared.told(found)))
@@ -95,6 +107,9 @@ def _command(
     ]
     if tenant is None and declared.http.standpoint != "operator":
         parameters.insert(1, inspect.Parameter("asking", keyword, annotation=ActorOptions))
+    # The collection is an option of every command.
+    of_view = [name for name in declared.http.of_view if name in _OF_VIEW]
+    parameters += [inspect.Parameter(name, keyword, annotation=_OF_VIEW[name], default=None) for name in of_view]
     if declared.paged:
         parameters.append(inspect.Parameter("before", keyword, annotation=_BEFORE, default=None))
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -13,7 +13,8 @@ from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._turns import moment_words
-from recollect.replies.sessions import document_session_json, ended_session_json
+from recollect.model.record import json_of
+from recollect.replies.sessions import ended_session_json
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -73,7 +74,7 @@ def _create(
             config = replace(config, ttl=ttl)
         made = view.sessions.create(argument_text(name), config)
     if ctx.json:
-        ctx.emit({"session": document_session_json(made)})
+        ctx.emit({"session": json_of(made)})
     else:
         until = f"until {moment_words(made.expires_at)} UTC" if made.expires_at else "until it is ended"
         room = f"room for {made.max_documents:,} document{'' if made.max_documents == 1 else 's'}"
@@ -86,7 +87,7 @@ def _renew(ctx: CommandContext, actor: ActorOptions, *, name: _Name) -> int:
     with ctx.view(principal=actor.actor()) as view:
         renewed = view.sessions.renew(argument_text(name))
     if ctx.json:
-        ctx.emit({"session": document_session_json(renewed)})
+        ctx.emit({"session": json_of(renewed)})
     else:
         until = f"{moment_words(renewed.expires_at)} UTC" if renewed.expires_at else "it is ended"
         ctx.out.print(f"The session {renewed.session_id!r} lives until {until}.")

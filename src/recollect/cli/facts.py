@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import Mode, command
 from recollect.cli._turns import moment_words
-from recollect.replies.facts import fact_history_json, fact_json, fact_list_json, fact_search_json
+from recollect.model.page import MOST_OF_A_PAGE
+from recollect.model.record import json_of
+from recollect.operations.facts import FactOperations
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from recollect.model.facts import Fact
@@ -32,19 +36,22 @@ def _list(
     user: _User = None,
     conversation: _Conversation = None,
     superseded: Annotated[bool, typer.Option("--all", help="Also those that others have taken the place of.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most, the latest first.")] = 100,
+    cursor: Annotated[str | None, typer.Option(help="Where the page before said that the next one begins.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_OF_A_PAGE, help="How many at most, the latest first.")] = 100,
     as_of: _AsOf = None,
 ) -> int:
     """List the facts that are current, what was said last first."""
     with ctx.view(user=user, session=conversation, as_of=_moment(as_of)) as view:
-        found = view.facts.list(superseded=superseded, limit=limit)
+        found = view.facts.list(superseded=superseded, cursor=cursor, limit=limit)
     if ctx.json:
-        ctx.emit(fact_list_json(found))
+        ctx.emit(found)
         return 0
     if not found:
         ctx.out.print("There are no facts yet. They come from what is asked for: recollect consolidate")
     for fact in found:
         _show_one(ctx, fact)
+    if found.next_cursor is not None:
+        ctx.note(f"There are more: recollect facts list --cursor {found.next_cursor}")
     return 0
 
 
@@ -59,44 +66,23 @@ def _search(
     as_of: _AsOf = None,
 ) -> int:
     """Find the facts that answer a question."""
-    from recollect.model.memory import RecallOptions
-
     query = argument_text(text)
     with ctx.view(user=user, session=conversation, as_of=_moment(as_of)) as view:
-        found = view.facts.search(query, RecallOptions(top_k=top_k, mode=mode.value))
+        found = view.facts.search(query, top_k=top_k, mode=mode.value)
     if ctx.json:
-        ctx.emit(fact_search_json(query, found, mode=mode.value))
+        ctx.emit({"query": query, "mode": mode.value, "results": json_of(found)})
         return 0
     if not found:
         ctx.out.print("No fact is like it.")
-    for one in found:
-        _show_one(ctx, one.fact)
+    for fact in found:
+        _show_one(ctx, fact)
     return 0
 
 
-def _show(ctx: CommandContext, *, number: _Number, as_of: _AsOf = None) -> int:
-    """Show a fact with the words that it rests on."""
-    with ctx.view(as_of=_moment(as_of)) as view:
-        fact = view.facts.get(number)
-    if ctx.json:
-        ctx.emit(fact_json(fact))
-        return 0
-    _show_one(ctx, fact)
-    _show_evidence(ctx, fact)
-    return 0
-
-
-def _history(ctx: CommandContext, *, number: _Number, as_of: _AsOf = None) -> int:
-    """Show what was said of the same before and after, the earliest first."""
-    with ctx.view(as_of=_moment(as_of)) as view:
-        thread = view.facts.history(number)
-    if ctx.json:
-        ctx.emit(fact_history_json(number, thread))
-        return 0
+def _show_all(ctx: CommandContext, thread: Sequence[Fact]) -> None:
     for fact in thread:
         _show_one(ctx, fact)
         _show_evidence(ctx, fact)
-    return 0
 
 
 def _delete(
@@ -151,6 +137,12 @@ def _moment(as_of: str | None) -> datetime | None:
 
 command(app, "list", remote=True)(_list)
 command(app, "search", remote=True)(_search)
-command(app, "show", remote=True)(_show)
-command(app, "history", remote=True)(_history)
+bind(
+    app,
+    "facts",
+    FactOperations,
+    lambda view: view.facts,
+    {"get": lambda ctx, fact: _show_all(ctx, [fact]), "history": _show_all},
+    names={"get": "show"},
+)
 command(app, "delete", remote=True)(_delete)

@@ -9,7 +9,7 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import Mode, command
 from recollect.cli._turns import moment_words
-from recollect.replies.memory import recall_json
+from recollect.model.record import json_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def _recall(
         found = view.recall(query, options)
         language = ctx.config.language
     if ctx.json:
-        ctx.emit(recall_json(query, found, mode=options.mode))
+        ctx.emit({"query": query, "mode": options.mode, "results": json_of(found)})
     else:
         _show(ctx, query, language, found)
     return 0

@@ -12,7 +12,6 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.errors import NotFoundError, UsageError
-from recollect.replies.memory import remembered_json
 
 if TYPE_CHECKING:
     from recollect.model.memory import Turn
@@ -53,7 +52,7 @@ def _remember(
     with ctx.view(session=conversation, user=user) as view:
         done = view.remember(turns)
     if ctx.json:
-        ctx.emit(remembered_json(done))
+        ctx.emit(done)
         return 0
     known = len(turns) - done.added
     already = f", {known:,} known already" if known else ""

@@ -16,12 +16,11 @@ from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._turns import moment_words
 from recollect.errors import NotFoundError
+from recollect.model.record import json_of
 from recollect.replies.sessions import (
     deleted_session_json,
     forgotten_turns_json,
     session_content_json,
-    session_json,
-    session_list_json,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def _list(
         sessions = [] if text is not None else view.sessions.list(limit=limit)
         sessions = [one for one in sessions if wanted is None or one.owner == wanted]
     if ctx.json:
-        ctx.emit(session_list_json(found, sessions))
+        ctx.emit({"sessions": json_of(found), "document_sessions": json_of(sessions)})
         return 0
     if found:
         _show_list(ctx, found)
@@ -94,7 +93,7 @@ def _show(
         if record is not None:
             turns = view.memory.turns(wanted, after=after, limit=limit)
     if ctx.json:
-        ctx.emit(session_content_json(None if record is None else (record, turns), documents))
+        ctx.emit(json_of(session_content_json(None if record is None else (record, turns), documents)))
         return 0
     if record is not None:
         _show_turns(ctx, record, turns, after=after, limit=limit)
@@ -148,7 +147,7 @@ def _rename(
     with ctx.view(principal=actor.actor(), user=actor.as_) as view:
         record = view.memory.rename(wanted, None if title is None else argument_text(title))
     if ctx.json:
-        ctx.emit(session_json(record))
+        ctx.emit(record)
     else:
         from recollect.cli._terminal import plain
 

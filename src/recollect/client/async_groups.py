@@ -18,6 +18,7 @@ from recollect.client.methods import awaited, downloaded_awaited, followed_await
 from recollect.operations.awaited import (
     AsyncAuditOperations,
     AsyncCollectionOperations,
+    AsyncFactOperations,
     AsyncJobOperations,
     AsyncKeyOperations,
     AsyncLoginOperations,
@@ -83,15 +84,10 @@ class AsyncDocuments(_Group):
     list = awaited(DocumentCalls.list)
 
 
-class AsyncFacts(_Group):
+class AsyncFacts(_Group, AsyncFactOperations):
     """Facts drawn from conversations. Awaited."""
 
-    consolidate = awaited(FactCalls.consolidate)
     search = awaited(FactCalls.search)
-    get = awaited(FactCalls.get)
-    history = awaited(FactCalls.history)
-    delete = awaited(FactCalls.delete)
-    list = awaited(FactCalls.list)
 
 
 class AsyncFeedback(_Group):
@@ -240,7 +236,7 @@ class Groups:
     @property
     def facts(self) -> AsyncFacts:
         """Facts drawn from conversations."""
-        return AsyncFacts(FactCalls(self._at), self._connection)
+        return made(AsyncFacts, FactCalls(self._at), self._connection)
 
     @property
     def feedback(self) -> AsyncFeedback:

@@ -19,6 +19,7 @@ from recollect.client.methods import downloaded, followed, lined, paged, sent
 from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import bind, made
+from recollect.operations.facts import FactOperations
 from recollect.operations.jobs import JobOperations
 from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
@@ -82,15 +83,10 @@ class Documents(_Group):
     list = sent(DocumentCalls.list)
 
 
-class Facts(_Group):
+class Facts(_Group, FactOperations):
     """Facts drawn from conversations."""
 
-    consolidate = sent(FactCalls.consolidate)
     search = sent(FactCalls.search)
-    get = sent(FactCalls.get)
-    history = sent(FactCalls.history)
-    delete = sent(FactCalls.delete)
-    list = sent(FactCalls.list)
 
 
 class Feedback(_Group):
@@ -248,7 +244,7 @@ class Groups:
     @property
     def facts(self) -> Facts:
         """Facts drawn from conversations."""
-        return Facts(FactCalls(self._at), self._connection)
+        return made(Facts, FactCalls(self._at), self._connection)
 
     @property
     def feedback(self) -> Feedback:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -140,6 +140,24 @@ class Place:
     def moment(self) -> str | None:
         """The moment, as a query or a body has it."""
         return None if self.as_of is None else self.as_of.isoformat()
+
+    def of_view(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """What a request says of all this, as far as it is said, of what it asks for.
+
+        Args:
+            names: Of what: ``collection``, ``session``, ``user``, ``as_of``; of the present where the last is left out.
+
+        Raises:
+            UsageError: Somebody is named, or a moment that it is not about.
+        """
+        if "as_of" in names:
+            self.require_itself()
+        else:
+            self.require_present()
+        said = {"session": self.session, "user": self.user, "as_of": self.moment()}
+        if "collection" in names:
+            said["collection"] = self.named
+        return given(**{name: said[name] for name in names})
 
     def require_itself(self) -> None:
         """Refuses to ask for somebody else what a server does as whom the credential is.

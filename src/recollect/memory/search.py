@@ -10,6 +10,7 @@ from recollect.memory.indexing import FOLLOWING, SessionEmbedders, followed
 from recollect.memory.validation import checked_name, checked_options, checked_question
 from recollect.model.facts import RecalledFact
 from recollect.model.memory import RecallOptions
+from recollect.model.record import fields_of
 from recollect.retrieval import bm25, fusion
 from recollect.retrieval.candidates import Candidates
 from recollect.retrieval.indexing import REFERENCE_LENGTH, TurnTerms
@@ -282,9 +283,9 @@ class FactMemory:
         present = [one for one in best if one.number in found]
         return [
             RecalledFact(
+                **fields_of(found[one.number]),
                 rank=rank,
                 score=one.score,
-                fact=found[one.number],
                 similarity=one.similarity,
                 bm25=one.bm25,
                 embedding_model=one.model,

@@ -17,6 +17,7 @@ from recollect.memory.validation import (
     own_user,
 )
 from recollect.model.memory import RecallOptions, Recollection, Remembered, SessionRecord, Turn
+from recollect.model.record import fields_of
 
 if TYPE_CHECKING:
     from recollect.memory.patterns import QueryPatternTracker
@@ -171,9 +172,9 @@ class Memory:
         present = [(one, around[one.number]) for one in best if one.number in around]
         return [
             Recollection(
+                **fields_of(turn.episode),
                 rank=rank,
                 score=one.score,
-                episode=turn.episode,
                 user=turn.user,
                 before=turn.before,
                 after=turn.after,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, get_args
+from datetime import datetime, timedelta
+from typing import Annotated, Literal, get_args
 
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
+from recollect.model.record import Public, Record, public_as
 from recollect.model.time import Duration, read_lifetime
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 #: What happens to a document for which there is no room: it is refused, or the oldest one goes.
 WhenFull = Literal["error", "oldest"]
@@ -64,7 +62,7 @@ class SessionConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentSession:
+class DocumentSession(Record):
     """A session and what it holds at the moment.
 
     Attributes:
@@ -83,16 +81,16 @@ class DocumentSession:
         embedding_model: What its documents are embedded with.
     """
 
-    session_id: str
-    owner: str | None
-    ttl: timedelta | None
-    created_at: datetime
-    expires_at: datetime | None
-    expired: bool
-    max_documents: int
-    when_full: WhenFull
-    auto_cleanup: bool
-    document_count: int
-    chunk_count: int
-    language: str
-    embedding_model: str
+    session_id: Annotated[str, public_as("session")]
+    owner: Public[str | None]
+    ttl: Annotated[timedelta | None, public_as("ttl_seconds")]
+    created_at: Public[datetime]
+    expires_at: Public[datetime | None]
+    expired: Public[bool]
+    max_documents: Public[int]
+    when_full: Public[WhenFull]
+    auto_cleanup: Public[bool]
+    document_count: Annotated[int, public_as("documents")]
+    chunk_count: Annotated[int, public_as("chunks")]
+    language: Public[str]
+    embedding_model: Public[str]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from recollect.model.record import Public, Record
+from recollect.model.record import Public, Record, public, public_as
 
 #: What a fact is made by where no language model is.
 EXTRACTIVE = "extractive"
@@ -16,7 +16,7 @@ EvidenceKind = Literal["source", "repeat"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactEvidence:
+class FactEvidence(Record):
     """Words of a turn that a fact rests on.
 
     Attributes:
@@ -31,19 +31,19 @@ class FactEvidence:
         quote: The words: ``content[start_offset:end_offset]``.
     """
 
-    kind: EvidenceKind
-    episode_id: int
-    session: str
-    position: int
-    role: str
-    at: datetime | None
-    start_offset: int
-    end_offset: int
-    quote: str
+    kind: Public[EvidenceKind]
+    session: Public[str]
+    position: Public[int]
+    role: Public[str]
+    at: Public[datetime | None]
+    start_offset: Public[int]
+    end_offset: Public[int]
+    quote: Public[str]
+    episode_id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Record):
     """Something that was said, kept beside the conversation. It is superseded by a later one, never changed or lost.
 
     Attributes:
@@ -65,48 +65,52 @@ class Fact:
         evidence: The words that it rests on, in the order of their turns.
     """
 
-    fact_id: int
-    chain_id: int
-    statement: str
-    subject: str | None
-    attribute: str | None
-    value: str | None
-    session: str
-    user: str | None
-    role: str
-    at: datetime | None
-    said_at: datetime
-    known_from: datetime
-    made_by: str
-    superseded_by: int | None = None
-    superseded_at: datetime | None = None
-    evidence: tuple[FactEvidence, ...] = ()
+    fact_id: Annotated[int, public_as("fact")]
+    statement: Public[str]
+    subject: Public[str | None]
+    attribute: Public[str | None]
+    value: Public[str | None]
+    session: Public[str]
+    user: Public[str | None]
+    role: Public[str]
+    at: Public[datetime | None]
+    said_at: Public[datetime]
+    known_from: Public[datetime]
+    made_by: Public[str]
+    superseded_by: Public[int | None] = None
+    superseded_at: Public[datetime | None] = None
+    evidence: Public[tuple[FactEvidence, ...]] = ()
+    chain_id: int = 0
 
     @property
+    @public
     def source(self) -> str:
-        """Its name among the sources of a context."""
+        """Its name among the sources of a context: ``fact:`` and its number."""
         return f"fact:{self.fact_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecalledFact:
+class RecalledFact(Fact):
     """A fact that a search found.
 
     Attributes:
         rank: From 1.
         score: What the results are ordered by, best first; comparable within one search only.
-        fact: The fact with its evidence.
         similarity: Cosine similarity of the question to it; None where that was not computed.
         bm25: Its score by words; None where that was not computed.
         embedding_model: Which measured ``similarity``; None where none did.
     """
 
-    rank: int
-    score: float
-    fact: Fact
-    similarity: float | None = None
-    bm25: float | None = None
+    rank: Public[int]
+    score: Public[float]
+    similarity: Public[float | None] = None
+    bm25: Public[float | None] = None
     embedding_model: str | None = None
+
+    @property
+    def fact(self) -> Fact:
+        """The fact itself."""
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from recollect.familiar_names import suggesting
+from recollect.model.record import Public, Record, public, public_as
 
 RecallMode = Literal["hybrid", "dense", "lexical"]
 
@@ -33,29 +34,34 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Episode:
+class Episode(Record):
     """A turn as it is remembered.
 
     Attributes:
         episode_id: Unique for its tenant.
-        session: The name of its session.
-        position: From 1, in the order in which the session's turns were stored.
+        session: The name of its conversation.
+        position: From 1, in the order in which the conversation's turns were stored.
+        role: Who said it: ``user``, ``assistant``, or a name.
+        content: What was said.
+        at: When it was said; None: not known.
+        turn_id: The caller's own id, unique in its conversation.
         known_from: When it was stored.
+        metadata: As it was given.
     """
 
-    episode_id: int
-    session: str
-    position: int
-    role: str
-    content: str
-    at: datetime | None
-    turn_id: str | None
-    known_from: datetime
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    episode_id: int = 0
+    session: Public[str]
+    position: Public[int]
+    role: Public[str]
+    content: Public[str]
+    at: Public[datetime | None]
+    turn_id: Annotated[str | None, public_as("id")]
+    known_from: Public[datetime]
+    metadata: Public[Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRecord:
+class SessionRecord(Record):
     """A conversation that is remembered.
 
     Attributes:
@@ -64,18 +70,21 @@ class SessionRecord:
         turn_count: How many turns it has.
         created_at: When its first turn was stored.
         updated_at: When its latest was.
+        embedding_model: What its turns are embedded with.
+        metadata: As it was given, and its title.
     """
 
-    session_id: int
-    name: str
-    user: str | None
-    turn_count: int
-    created_at: datetime
-    updated_at: datetime
-    embedding_model: str
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    session_id: int = 0
+    name: Annotated[str, public_as("session")]
+    user: Public[str | None]
+    turn_count: Annotated[int, public_as("turns")]
+    created_at: Public[datetime]
+    updated_at: Public[datetime]
+    embedding_model: Public[str]
+    metadata: Public[Mapping[str, Any]] = field(default_factory=dict)
 
     @property
+    @public
     def title(self) -> str | None:
         """What somebody has called it; None: nobody has."""
         given = self.metadata.get("title")
@@ -108,7 +117,7 @@ class ConversationEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Record):
     """What became of turns that were to be remembered.
 
     Attributes:
@@ -117,9 +126,15 @@ class Remembered:
         added: How many were not stored before.
     """
 
-    session: str
-    positions: tuple[int, ...]
-    added: int
+    session: Public[str]
+    positions: Public[tuple[int, ...]]
+    added: Public[int]
+
+    @property
+    @public
+    def turns(self) -> int:
+        """How many were given."""
+        return len(self.positions)
 
 
 @suggesting
@@ -147,13 +162,12 @@ class RecallOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recollection:
+class Recollection(Episode):
     """A turn that a search of memory found.
 
     Attributes:
         rank: From 1.
         score: What the results are ordered by, best first; comparable within one search only.
-        episode: The turn.
         user: Whose conversation it is from.
         before: The turns before it in its session, oldest first.
         after: The turns after it.
@@ -162,12 +176,16 @@ class Recollection:
         embedding_model: Which measured ``similarity``; None where none did.
     """
 
-    rank: int
-    score: float
-    episode: Episode
-    user: str | None = None
-    before: tuple[Episode, ...] = ()
-    after: tuple[Episode, ...] = ()
-    similarity: float | None = None
-    bm25: float | None = None
+    rank: Public[int]
+    score: Public[float]
+    user: Public[str | None] = None
+    before: Public[tuple[Episode, ...]] = ()
+    after: Public[tuple[Episode, ...]] = ()
+    similarity: Public[float | None] = None
+    bm25: Public[float | None] = None
     embedding_model: str | None = None
+
+    @property
+    def episode(self) -> Episode:
+        """The turn itself."""
+        return self

@@ -7,6 +7,7 @@ import binascii
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Generic, ParamSpec, TypeVar, overload
 
 from recollect.errors import UsageError
@@ -124,6 +125,35 @@ def name_at(cursor: str | None) -> str | None:
     if isinstance(position, str) and not UNSTORABLE.search(position):
         return position
     raise unknown_cursor()
+
+
+def moment_at(cursor: str | None) -> tuple[datetime, int] | None:
+    """Behind which moment and number a page begins, in a list by both; None: at the first entry.
+
+    Raises:
+        UsageError: The cursor is of no such list.
+    """
+    if cursor is None:
+        return None
+    match position_of(cursor):
+        case [str(text), int(number)] if not isinstance(number, bool) and 0 <= number <= _HIGHEST:
+            return moment_of(text), number
+    raise unknown_cursor()
+
+
+def moment_of(text: str) -> datetime:
+    """A moment as cursors hold it.
+
+    Raises:
+        UsageError: It is none.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise unknown_cursor() from None
+    if moment.tzinfo is None:
+        raise unknown_cursor()
+    return moment
 
 
 def unknown_cursor() -> UsageError:

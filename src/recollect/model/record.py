@@ -80,8 +80,8 @@ class Record:
 
     __slots__ = ()
     __pydantic_serializer__ = _Serializer()
-    # What has a default is in every reply all the same.
-    __pydantic_config__ = {"json_schema_serialization_defaults_required": True}  # noqa: RUF012 - pydantic's
+    # What has a default is in every reply all the same; lengths of time are told in seconds.
+    __pydantic_config__ = {"json_schema_serialization_defaults_required": True, "ser_json_timedelta": "float"}  # noqa: RUF012 - pydantic's
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401 - the class, or one of its parametrised forms
@@ -154,6 +154,11 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any type, paramet
 
 #: What turns values of a type into JSON and back. To make one takes up to 35 ms: it is made when it is needed.
 adapter_of: Callable[[Any], TypeAdapter[Any]] = cache(_adapter)
+
+
+def fields_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 - a dataclass
+    """The fields of a record by name, of which one that has more is made."""
+    return {one.name: getattr(record, one.name) for one in fields(record)}
 
 
 def json_of(value: object) -> Any:  # noqa: ANN401 - whatever JSON holds

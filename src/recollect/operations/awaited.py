@@ -9,6 +9,7 @@ from pydantic import Field
 
 from recollect.model.audit import AuditRecord, AuditVerification
 from recollect.model.collection import MOST_DIMENSIONS, Collection
+from recollect.model.facts import ConsolidationReport, Fact
 from recollect.model.job import Job, JobStatus
 from recollect.model.key import ApiKey
 from recollect.model.login import Login
@@ -19,6 +20,7 @@ from recollect.model.tenant import Sharing, Tenant, TenantErasure
 from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import awaiting
+from recollect.operations.facts import FactOperations
 from recollect.operations.jobs import JobOperations
 from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
@@ -114,6 +116,36 @@ class AsyncCollectionOperations(Protocol):
     def each(self) -> AsyncGenerator[Collection]:
         """All of them, page by page as they are read."""
         return every_awaited(self.list, limit=MOST_OF_A_PAGE)
+
+
+@awaiting(FactOperations)
+class AsyncFactOperations(Protocol):
+    """Facts drawn from the conversations of a view: its session's or its user's; of a view with neither, from all.
+
+    Where permissions are enforced, facts from others' conversations do not exist for a principal. Awaited.
+    """
+
+    async def consolidate(
+        self, *, min_retrievals: Annotated[int, Field(ge=1, le=1000000)] | None = None, limit: Limit = 100
+    ) -> ConsolidationReport:
+        """Draw facts from what is asked for again and again."""
+        ...
+
+    async def get(self, fact_id: Number) -> Fact:
+        """Show a fact with the words that it rests on."""
+        ...
+
+    async def history(self, fact_id: Number) -> list[Fact]:
+        """Show what was said of the same before and after."""
+        ...
+
+    async def delete(self, fact_id: Number) -> None:
+        """Remove a fact."""
+        ...
+
+    async def list(self, *, superseded: bool = False, cursor: Cursor | None = None, limit: Limit = 100) -> Page[Fact]:
+        """List facts, what was said last first."""
+        ...
 
 
 @awaiting(JobOperations)

@@ -32,13 +32,16 @@ Standpoint = Literal[
     "reader", "writer", "participant", "document_reader", "document_writer", "administrator", "granter", "operator"
 ]
 
+#: What a view may be given and a request may name: by `recollect.View.view`.
+OfView = Literal["collection", "session", "user", "as_of"]
+
 
 @dataclass(frozen=True, slots=True)
 class _Http:
     method: Method
     path: str
     standpoint: Standpoint
-    of_collection: bool
+    of_view: tuple[OfView, ...]
     reply: str | None
     status: int
     no_store: bool
@@ -50,7 +53,7 @@ def operation(
     http: str,
     standpoint: Standpoint,
     *,
-    of_collection: bool = False,
+    of_view: tuple[OfView, ...] = (),
     reply: str | None = None,
     status: int = 200,
     no_store: bool = False,
@@ -63,7 +66,7 @@ def operation(
         http: The verb and the path, whose parts in braces are arguments (``{name:named}`` may hold a slash); what else
             there is comes in the query of a ``GET`` and ``DELETE``, and in the body of the others.
         standpoint: Who asks.
-        of_collection: Whether it is about the view's collection where one was named: ``collection`` in the query.
+        of_view: What a request names of the view, in the query or the body, where the view was given it.
         reply: What JSON calls a value that is no record, such as a count; None: it is a record.
         status: Of the reply; what gives None replies 204, with an empty body.
         no_store: Whether no cache may keep the reply, because it shows a secret.
@@ -74,7 +77,7 @@ def operation(
     def declare(function: F) -> F:
         method, path = http.split()
         asked = cast("Method", method)
-        declared = _Http(asked, path, standpoint, of_collection, reply, status, no_store, etag, forgets)
+        declared = _Http(asked, path, standpoint, of_view, reply, status, no_store, etag, forgets)
         function.__http__ = declared  # type: ignore[attr-defined]
         return function
 

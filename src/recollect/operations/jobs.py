@@ -14,7 +14,7 @@ from recollect.operations.values import Cursor, Limit, Name, Number
 class JobOperations(Protocol):
     """Work in the background: looked at, stopped and tried again."""
 
-    @operation("GET /v1/jobs", "reader", of_collection=True)
+    @operation("GET /v1/jobs", "reader", of_view=("collection",))
     def list(
         self,
         *,

@@ -11,6 +11,7 @@ from recollect.errors import UsageError
 from recollect.operations.awaited import (
     AsyncAuditOperations,
     AsyncCollectionOperations,
+    AsyncFactOperations,
     AsyncJobOperations,
     AsyncKeyOperations,
     AsyncLoginOperations,
@@ -136,15 +137,10 @@ class AsyncDocuments(_AsyncGroup):
     list = threaded(Documents.list)
 
 
-class AsyncFacts(_AsyncGroup):
+class AsyncFacts(_AsyncGroup, AsyncFactOperations):
     """`Facts`, awaited."""
 
-    consolidate = threaded(Facts.consolidate)
     search = threaded(Facts.search)
-    get = threaded(Facts.get)
-    history = threaded(Facts.history)
-    delete = threaded(Facts.delete)
-    list = threaded(Facts.list)
 
 
 class AsyncFeedback(_AsyncGroup):
@@ -361,7 +357,7 @@ class AsyncView:
     @property
     def facts(self) -> AsyncFacts:
         """Facts drawn from conversations."""
-        return AsyncFacts(self._inner.facts, self._threads)
+        return made(AsyncFacts, self._inner.facts, self._threads)
 
     @property
     def feedback(self) -> AsyncFeedback:

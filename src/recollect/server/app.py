@@ -368,7 +368,7 @@ TOLD: dict[str, Mapping[str, str]] = {
     "POST /v1/chat": {"session": "$request.body#/session"},
     "POST /v1/ask": {"stream": "$response.header.Recollect-Stream"},
     "GET /v1/sessions": {"session": "$response.body#/sessions/0/session"},
-    "GET /v1/facts": {"fact": "$response.body#/facts/0/fact"},
+    "GET /v1/facts": {"fact_id": "$response.body#/items/0/fact"},
     "POST /v1/tenants": {"tenant": "$response.body#/name"},
     "GET /v1/tenants": {"tenant": "$response.body#/items/0/name"},
     "POST /v1/keys": {"key_id": "$response.body#/key/key_id"},

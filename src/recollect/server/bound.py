@@ -19,7 +19,7 @@ from recollect.pipeline import View
 from recollect.server import dependencies
 from recollect.server.etags import tagged
 from recollect.server.problems import documented, status_of
-from recollect.server.schemas.base import Body
+from recollect.server.schemas.base import Body, Moment
 from recollect.server.service import Service
 
 _CALLERS: Mapping[str, Any] = {
@@ -32,7 +32,12 @@ _CALLERS: Mapping[str, Any] = {
     "granter": dependencies.Granter,
     "operator": dependencies.Operator,
 }
-_OF_COLLECTION = Annotated[Name | None, Query(description="Of this collection; left out: of any.")]
+_OF_VIEW: Mapping[str, tuple[Any, str]] = {
+    "collection": (Name | None, "Of this collection; left out: of any."),
+    "session": (Name | None, "Of this conversation; left out: of all."),
+    "user": (Name | None, "Of this user's conversations; left out: of anybody's."),
+    "as_of": (Moment | None, "As it was known at this time (without a zone: UTC); left out: now."),
+}
 
 
 def bind(router: APIRouter, group: type, of: Callable[[View], Any]) -> None:
@@ -61,9 +66,12 @@ def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., An
     def handle(caller: View, service: Service, response: Response, **given: Any) -> Any:  # noqa: ANN401 - what the operation takes and gives
         if "body" in given:
             body = given.pop("body")
-            given |= {name: getattr(body, name) for name in declared.elsewhere}
-        if declared.http.of_collection:
-            caller = caller.view(collections=given.pop("collection"))
+            given |= {name: getattr(body, name) for name in (*declared.elsewhere, *declared.http.of_view)}
+        if declared.http.of_view:
+            asked = {name: given.pop(name) for name in declared.http.of_view}
+            caller = caller.view(
+                **{"collections" if name == "collection" else name: one for name, one in asked.items()}
+            )
         result = getattr(of(caller), declared.name)(**given)
         if declared.http.forgets:
             service.authenticator.forget()
@@ -81,10 +89,12 @@ def _handler(declared: Operation, of: Callable[[View], Any]) -> Callable[..., An
         for name, one in declared.elsewhere.items():
             asked: Any = Annotated[one.annotation, Query(description=_said(declared, name))]
             parameters.append(one.replace(kind=keyword, annotation=asked))
-    elif declared.elsewhere:
+        for name in declared.http.of_view:
+            kind, said = _OF_VIEW[name]
+            found: Any = Annotated[kind, Query(description=said)]
+            parameters.append(inspect.Parameter(name, keyword, annotation=found, default=None))
+    elif declared.elsewhere or declared.http.of_view:
         parameters.append(inspect.Parameter("body", keyword, annotation=_body(declared)))
-    if declared.http.of_collection:
-        parameters.append(inspect.Parameter("collection", keyword, annotation=_OF_COLLECTION, default=None))
     handle.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     handle.__name__ = declared.name
     return handle
@@ -109,6 +119,9 @@ def _body(declared: Operation) -> type[Body]:
         )
         for name, one in declared.elsewhere.items()
     }
+    for name in declared.http.of_view:
+        kind, said = _OF_VIEW[name]
+        fields[name] = (kind, Field(None, description=said))
     return create_model(_named(declared, "Body"), __base__=Body, **fields)
 
 

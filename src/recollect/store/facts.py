@@ -229,7 +229,6 @@ class FactRepository:
         session: str | None = None,
         superseded: bool = False,
         limit: int = 100,
-        offset: int = 0,
         after: tuple[datetime, int] | None = None,
     ) -> list[Fact]:
         """Facts with their evidence, what was said last before the others.
@@ -240,7 +239,6 @@ class FactRepository:
             session: Only those from this conversation.
             superseded: Also those that others have taken the place of.
             limit: How many at most.
-            offset: How many to pass over.
             after: When the last one of the page before was said, and its number.
         """
         at, number = after or (None, None)
@@ -252,7 +250,6 @@ class FactRepository:
             "session": session,
             "superseded": superseded,
             "limit": limit,
-            "offset": offset,
         }
         with self._database.transaction(scope) as connection:
             return _with_evidence(connection, scope, rows(connection, _SQL["facts_page"], params))

@@ -25,11 +25,8 @@ from recollect.model.record import json_of
 from recollect.model.tenant import TenantQuota
 from recollect.replies.answers import answer_json
 from recollect.replies.contexts import assembled_context_json
-from recollect.replies.facts import fact_history_json, fact_json, fact_list_json, fact_search_json
 from recollect.replies.feedback import weight_adaptation_json
-from recollect.replies.memory import recall_json, turn_json
 from recollect.replies.search import search_reply_json
-from recollect.replies.sessions import document_session_json, session_json
 from recollect.replies.status import status_json
 from recollect.replies.why_not import why_not_json
 from wires import ASKED, untimed
@@ -91,25 +88,23 @@ SAME = {
     "chunks": lambda v: json_of(v.contents.chunks(1)),
     "chunks of some characters": lambda v: json_of(v.contents.chunks(1, start=60, end=70)),
     "chunks from a character on": lambda v: json_of(v.contents.chunks(1, start=60)),
-    "conversation": lambda v: session_json(v.view(user="ada").memory.get("talk")),
-    "conversations": lambda v: [session_json(one) for one in v.memory.list()],
-    "conversations with a word": lambda v: [session_json(one) for one in v.memory.list(text="LISBON")],
-    "conversations without": lambda v: [session_json(one) for one in v.memory.list(text="Madrid")],
-    "turns": lambda v: [turn_json(one) for one in v.memory.turns("talk")],
-    "turns behind one": lambda v: [turn_json(one) for one in v.memory.turns("talk", after=1)],
-    "session": lambda v: document_session_json(v.sessions.get("desk")),
-    "sessions": lambda v: [document_session_json(one) for one in v.sessions.list()],
+    "conversation": lambda v: json_of(v.view(user="ada").memory.get("talk")),
+    "conversations": lambda v: json_of(v.memory.list()),
+    "conversations with a word": lambda v: json_of(v.memory.list(text="LISBON")),
+    "conversations without": lambda v: json_of(v.memory.list(text="Madrid")),
+    "turns": lambda v: json_of(v.memory.turns("talk")),
+    "turns behind one": lambda v: json_of(v.memory.turns("talk", after=1)),
+    "session": lambda v: json_of(v.sessions.get("desk")),
+    "sessions": lambda v: json_of(v.sessions.list()),
     "how sessions are": lambda v: repr(v.sessions.default_config().lifetime),
-    "recall": lambda v: recall_json("sister", v.recall("Where does my sister live?"), mode="hybrid"),
-    "recall of one": lambda v: recall_json(
-        "sister",
-        v.view(session="talk").recall("sister", RecallOptions(top_k=1, mode="lexical", before=0, after=0)),
-        mode="lexical",
+    "recall": lambda v: json_of(v.recall("Where does my sister live?")),
+    "recall of one": lambda v: json_of(
+        v.view(session="talk").recall("sister", RecallOptions(top_k=1, mode="lexical", before=0, after=0))
     ),
-    "facts": lambda v: fact_list_json(v.facts.list(superseded=True)),
-    "fact": lambda v: fact_json(v.facts.get(1)),
-    "fact's history": lambda v: fact_history_json(1, v.facts.history(1)),
-    "facts found": lambda v: fact_search_json("sister", v.facts.search("sister"), mode="hybrid"),
+    "facts": lambda v: json_of(v.facts.list(superseded=True)),
+    "fact": lambda v: json_of(v.facts.get(1)),
+    "fact's history": lambda v: json_of(v.facts.history(1)),
+    "facts found": lambda v: json_of(v.facts.search("sister")),
     "weights": lambda v: weight_adaptation_json(v.feedback.weights(), on=False),
     "grants": lambda v: json_of(v.grants.of_collection()),
     "grants of documents": lambda v: [json_of(one) for one in v.grants.of_documents([1, "hr/pay.txt"])],

@@ -121,14 +121,14 @@ def test_facts_are_drawn_followed_and_removed(client):
     client.post("/v1/recall", json={"query": "Where is my office?"})
     report = client.post("/v1/facts/consolidate", json={"min_retrievals": 1}).json()
     assert report["added"] >= 2
-    (current,) = client.get("/v1/facts", params={"session": "talk"}).json()["facts"]
+    (current,) = client.get("/v1/facts", params={"session": "talk"}).json()["items"]
     assert current["value"] == "in Hamburg" or "Hamburg" in current["statement"]
-    every = client.get("/v1/facts", params={"all": True}).json()
-    assert len(every["facts"]) == 2
+    every = client.get("/v1/facts", params={"superseded": True}).json()
+    assert len(every["items"]) == 2
     assert every["next_cursor"] is None
-    first = client.get("/v1/facts", params={"all": True, "limit": 1}).json()
-    second = client.get("/v1/facts", params={"all": True, "limit": 1, "cursor": first["next_cursor"]}).json()
-    assert [*first["facts"], *second["facts"]] == every["facts"]
+    first = client.get("/v1/facts", params={"superseded": True, "limit": 1}).json()
+    second = client.get("/v1/facts", params={"superseded": True, "limit": 1, "cursor": first["next_cursor"]}).json()
+    assert [*first["items"], *second["items"]] == every["items"]
     found = client.post("/v1/facts/search", json={"query": "office", "session": "talk"}).json()
     assert found["results"][0]["fact"] == current["fact"]
     assert client.get(f"/v1/facts/{current['fact']}").json() == current
@@ -186,7 +186,7 @@ def test_a_user_has_conversations_of_their_own(rag, connect, key):
     ann.post("/v1/recall", json={"query": "Where is my office?"})
     ann.post("/v1/facts/consolidate", json={"min_retrievals": 1})
     ann.post("/v1/sessions", json={"session": "desk"})
-    (fact,) = ann.get("/v1/facts").json()["facts"]
+    (fact,) = ann.get("/v1/facts").json()["items"]
 
     assert bob.get("/v1/sessions").json() == {"sessions": [], "document_sessions": [], "next_cursor": None}
     assert bob.get("/v1/sessions", params={"user": "ann"}).json()["sessions"] == []
@@ -194,7 +194,7 @@ def test_a_user_has_conversations_of_their_own(rag, connect, key):
         assert bob.get(path).status_code == 404, path
         assert ann.get(path).status_code == 200, path
     assert bob.get(f"/v1/facts/{fact['fact']}/history").status_code == 404
-    assert bob.get("/v1/facts").json()["facts"] == []
+    assert bob.get("/v1/facts").json()["items"] == []
     assert bob.post("/v1/recall", json={"query": "office"}).json()["results"] == []
     assert bob.post("/v1/recall", json={"query": "office", "user": "ann"}).json()["results"] == []
     assert bob.post("/v1/facts/search", json={"query": "office"}).json()["results"] == []

@@ -15,8 +15,9 @@ from recollect.context import RetrievalWeights, estimate_tokens
 from recollect.context.hybrid import _said
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievedContext, SearchReply
-from recollect.model.facts import Fact, FactEvidence, RecalledFact
+from recollect.model.facts import FactEvidence, RecalledFact
 from recollect.model.memory import Episode, Recollection
+from recollect.model.record import fields_of
 from recollect.pipeline.standpoint import Standpoint
 from recollect.retrieval.rerank.base import Candidate
 from recollect.retrieval.rerank.rerankers import Bm25Reranker
@@ -56,7 +57,8 @@ def episode(number: int, content: str, session: str = "chat") -> Episode:
 
 
 def turn(rank: int, content: str, *, similarity: float | None = 0.5, before: tuple[Episode, ...] = ()) -> Recollection:
-    return Recollection(rank=rank, score=1 / rank, episode=episode(rank, content), similarity=similarity, before=before)
+    said = fields_of(episode(rank, content))
+    return Recollection(**said, rank=rank, score=1 / rank, similarity=similarity, before=before)
 
 
 class Knowledge:
@@ -103,7 +105,7 @@ def fact(number: int, statement: str, *, of: int, rank: int = 1, similarity: flo
         end_offset=len(statement),
         quote=statement,
     )
-    known = Fact(
+    return RecalledFact(
         fact_id=number,
         chain_id=number,
         statement=statement,
@@ -118,8 +120,10 @@ def fact(number: int, statement: str, *, of: int, rank: int = 1, similarity: flo
         known_from=KNOWN,
         made_by="extractive",
         evidence=(evidence,),
+        rank=rank,
+        score=1 / rank,
+        similarity=similarity,
     )
-    return RecalledFact(rank=rank, score=1 / rank, fact=known, similarity=similarity)
 
 
 def sentences(word: str, count: int) -> str:
@@ -182,8 +186,8 @@ def test_a_turn_is_shown_once_and_the_question_not_at_all():
     first = episode(5, "We met in Lisbon.")
     hits = [
         turn(1, "It was sunny.", before=(first,)),
-        Recollection(rank=2, score=0.5, episode=first, similarity=0.4),
-        Recollection(rank=3, score=0.4, episode=episode(9, "where did we meet? "), similarity=1.0),
+        Recollection(**fields_of(first), rank=2, score=0.5, similarity=0.4),
+        Recollection(**fields_of(episode(9, "where did we meet? ")), rank=3, score=0.4, similarity=1.0),
     ]
     found = HybridRetriever(None, Knowledge((), hits)).retrieve_hybrid("Where did we meet?")
     assert found.text.count("We met in Lisbon.") == 1

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from recollect.client.calls.base import Call, Calls, Pages, Steps, listed, nothing, segment
+from recollect.client.calls.base import Call, Calls, Pages, Steps, listed, segment
 from recollect.client.calls.documents import session_content, session_documents
-from recollect.client.calls.work import length_of
 from recollect.client.options import duration_text, recall_body
 from recollect.client.place import EVERYWHERE, given
 from recollect.client.reading import Json, passage_of, read
@@ -16,7 +15,7 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievedContext
 from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession, SessionConfig
-from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
+from recollect.model.facts import RecalledFact
 from recollect.model.keywords import refined
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
 from recollect.model.page import cursor_at
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from recollect.context.hybrid import ContextStrategy, WeightAdaptation
     from recollect.model.keywords import RecallKeywords
 
+T = TypeVar("T")
+
 
 class MemoryCalls(Calls):
     """Conversations; see `recollect.View.memory`."""
@@ -38,7 +39,7 @@ class MemoryCalls(Calls):
         told = yield _content(session, self._query())
         if "session" not in told:
             raise NotFoundError(f"There is no conversation {session!r}.")
-        return _conversation(told["session"])
+        return adapter_of(SessionRecord).validate_python(told["session"])  # type: ignore[no-any-return]
 
     def turns(self, session: str, *, after: int = 0, limit: int = 1_000) -> Steps[list[Episode]]:
         """What was said, in its order, behind the turn at ``after``."""
@@ -49,11 +50,16 @@ class MemoryCalls(Calls):
     def each_turn(self, session: str) -> Pages[Episode]:
         """All of it, page by page as it is read."""
         call: Call[Json] = Call(method="GET", path=_path(session, "/turns"), query=self._query(), read=dict)
-        return Pages(call=call, items=listed("turns", lambda one: _episode(one, session)))
+        return Pages(call=call, items=listed("turns", adapter_of(Episode).validate_python))
 
     def rename(self, session: str, title: str | None) -> Call[SessionRecord]:
         """Call a conversation something; None: it is called by its first words again."""
-        return Call(method="PATCH", path=_path(session), body={"title": title, **self._query()}, read=_conversation)
+        return Call(
+            method="PATCH",
+            path=_path(session),
+            body={"title": title, **self._query()},
+            read=adapter_of(SessionRecord).validate_python,
+        )
 
     def delete(self, session: str) -> Call[int]:
         """Remove a conversation for good, with the session with documents of that id; returns how many turns it had."""
@@ -99,7 +105,7 @@ class MemoryCalls(Calls):
 
     def list(self, *, text: str | None = None, limit: int = 100, offset: int = 0) -> Steps[list[SessionRecord]]:
         """Conversations, the one with the latest turn first; with ``text`` those whose title or turns hold it."""
-        pages = _sessions({**self._query(), **given(text=text)}, "sessions", _conversation, offset)
+        pages = _sessions({**self._query(), **given(text=text)}, "sessions", SessionRecord, offset)
         return (yield from pages.first(limit))
 
     def _query(self) -> Mapping[str, Any]:
@@ -121,12 +127,12 @@ class SessionCalls(Calls):
                 "when_full": config.when_full,
                 "auto_cleanup": config.auto_cleanup,
             }
-        return Call(method="POST", path="/v1/sessions", body=body, read=_session)
+        return Call(method="POST", path="/v1/sessions", body=body, read=adapter_of(DocumentSession).validate_python)
 
     def get(self, session_id: str) -> Steps[DocumentSession]:
         """A session, expired or not."""
         told = yield from session_content(self._at, session_id)
-        return _session(told["document_session"])
+        return adapter_of(DocumentSession).validate_python(told["document_session"])  # type: ignore[no-any-return]
 
     def documents(self, session_id: str) -> Steps[list[DocumentRecord]]:
         """What it holds: the first hundred."""
@@ -135,7 +141,7 @@ class SessionCalls(Calls):
     def renew(self, session_id: str) -> Call[DocumentSession]:
         """Begin its time anew, before it is over."""
         self._at.require_present()
-        return Call(method="POST", path=_path(session_id, "/renew"), read=_session)
+        return Call(method="POST", path=_path(session_id, "/renew"), read=adapter_of(DocumentSession).validate_python)
 
     def end(self, session_id: str) -> Call[int]:
         """Remove its documents for good; returns how many there were. A conversation of that id stays."""
@@ -145,7 +151,9 @@ class SessionCalls(Calls):
     def list(self, *, limit: int = 100, offset: int = 0) -> Steps[list[DocumentSession]]:
         """The sessions."""
         self._at.require_present()
-        return (yield from _sessions(given(user=self._at.user), "document_sessions", _session, offset).first(limit))
+        return (
+            yield from _sessions(given(user=self._at.user), "document_sessions", DocumentSession, offset).first(limit)
+        )
 
 
 class RecallCalls(Calls):
@@ -169,7 +177,7 @@ class RecallCalls(Calls):
             method="POST",
             path=_path(self._at.session, "/turns"),
             body=body,
-            read=lambda told: read(Remembered, told, positions=tuple(told["positions"])),
+            read=adapter_of(Remembered).validate_python,
         )
 
     def recall(
@@ -185,24 +193,13 @@ class RecallCalls(Calls):
             method="POST",
             path="/v1/recall",
             body=body,
-            read=lambda told: [_recollection(one) for one in told["results"]],
+            read=lambda told: adapter_of(list[Recollection]).validate_python(told["results"]),
             searches=True,
         )
 
 
 class FactCalls(Calls):
     """Facts drawn from conversations; see `recollect.View.facts`."""
-
-    def consolidate(self, *, min_retrievals: int | None = None, limit: int = 100) -> Call[ConsolidationReport]:
-        """Draw facts from the turns that searches find again and again."""
-        self._at.require_present()
-        body = given(min_retrievals=min_retrievals, limit=limit, user=self._at.user)
-        return Call(
-            method="POST",
-            path="/v1/facts/consolidate",
-            body=body,
-            read=adapter_of(ConsolidationReport).validate_python,
-        )
 
     def search(
         self, query: str, options: RecallOptions | None = None, **keywords: Unpack[RecallKeywords]
@@ -217,39 +214,9 @@ class FactCalls(Calls):
             method="POST",
             path="/v1/facts/search",
             body=body,
-            read=lambda told: [read(RecalledFact, one, fact=_fact(one)) for one in told["results"]],
+            read=lambda told: adapter_of(list[RecalledFact]).validate_python(told["results"]),
             searches=True,
         )
-
-    def get(self, fact_id: int) -> Call[Fact]:
-        """A fact with the words that it rests on."""
-        return Call(method="GET", path=f"/v1/facts/{fact_id}", query=self._moment(), read=_fact)
-
-    def history(self, fact_id: int) -> Call[list[Fact]]:
-        """What was said of the same before and after, the earliest first."""
-        return Call(
-            method="GET",
-            path=f"/v1/facts/{fact_id}/history",
-            query=self._moment(),
-            read=lambda told: [_fact(one) for one in told["history"]],
-        )
-
-    def delete(self, fact_id: int) -> Call[None]:
-        """Remove a fact; the turns that it rests on stay."""
-        self._at.require_present()
-        return Call(method="DELETE", path=f"/v1/facts/{fact_id}", read=nothing)
-
-    def list(self, *, superseded: bool = False, limit: int = 100, offset: int = 0) -> Steps[list[Fact]]:
-        """What was said last first."""
-        self._at.require_itself()
-        query = {**self._moment(), **given(user=self._at.user, session=self._at.session), "all": superseded}
-        call: Call[Json] = Call(method="GET", path="/v1/facts", query=query, read=dict)
-        cursor = cursor_at(offset) if offset else None
-        return (yield from Pages(call=call, items=listed("facts", _fact), cursor=cursor).first(limit))
-
-    def _moment(self) -> Mapping[str, Any]:
-        self._at.require_itself()
-        return given(as_of=self._at.moment())
 
 
 class FeedbackCalls(Calls):
@@ -292,38 +259,10 @@ def _content(session: str, query: Mapping[str, Any]) -> Call[Json]:
     return Call(method="GET", path=_path(session), query=query, read=dict)
 
 
-def _sessions(query: Mapping[str, Any], key: str, read_one: Any, offset: int) -> Pages[Any]:  # noqa: ANN401 - of each its own
+def _sessions(query: Mapping[str, Any], key: str, kind: type[T], offset: int) -> Pages[T]:
     call: Call[Json] = Call(method="GET", path="/v1/sessions", query=query, read=dict)
-    return Pages(call=call, items=listed(key, read_one), cursor=cursor_at(offset) if offset else None)
-
-
-def _conversation(told: Json) -> SessionRecord:
-    return read(SessionRecord, told, name=told["session"], turn_count=told["turns"])
-
-
-def _session(told: Json) -> DocumentSession:
-    return read(
-        DocumentSession,
-        told,
-        session_id=told["session"],
-        ttl=length_of(told["ttl_seconds"]),
-        document_count=told["documents"],
-        chunk_count=told["chunks"],
-    )
-
-
-def _episode(told: Json, session: str) -> Episode:
-    return read(Episode, told, session=session, turn_id=told["id"])
-
-
-def _recollection(told: Json) -> Recollection:
-    session = told["session"]
-    return read(
-        Recollection,
-        told,
-        episode=_episode(told, session),
-        before=tuple(_episode(one, session) for one in told["before"]),
-        after=tuple(_episode(one, session) for one in told["after"]),
+    return Pages(
+        call=call, items=listed(key, adapter_of(kind).validate_python), cursor=cursor_at(offset) if offset else None
     )
 
 
@@ -335,10 +274,6 @@ def _said(turn: Turn) -> Mapping[str, Any]:
         id=turn.turn_id,
         metadata=dict(turn.metadata),
     )
-
-
-def _fact(told: Json) -> Fact:
-    return read(Fact, told, fact_id=told["fact"])
 
 
 def _adaptation(told: Json) -> WeightAdaptation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,15 +20,13 @@ def asked(declared: Operation) -> Callable[..., Call[Any]]:
     def make(calls: Calls, *args: Any, **kwargs: Any) -> Call[Any]:  # noqa: ANN401 - those of the operation
         given = signature.bind(*args, **kwargs).arguments
         declared.require(given)
-        at = calls.standpoint
-        at.require_present()
-        path = declared.http.path.replace(":named", "").format(
+        of_view = calls.standpoint.of_view(declared.http.of_view)
+        path = re.sub(r":\w+}", "}", declared.http.path).format(
             **{name: segment(given.pop(name)) for name in declared.in_path}
         )
-        said = to_jsonable_python({name: value for name, value in given.items() if value is not None})
-        if declared.http.of_collection:
-            said["collection"] = at.named
-        where = {"query": said} if declared.in_query else {"body": said if declared.elsewhere else None}
+        said = to_jsonable_python({name: value for name, value in given.items() if value is not None}) | of_view
+        bodied = declared.elsewhere or declared.http.of_view
+        where = {"query": said} if declared.in_query else {"body": said if bodied else None}
         read = declared.result_of if declared.gives else nothing
         return Call(method=declared.http.method, path=path, read=read, **where)
 

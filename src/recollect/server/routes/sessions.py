@@ -15,24 +15,19 @@ from fastapi import APIRouter, Query
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession
-from recollect.model.memory import SessionRecord
+from recollect.model.memory import Remembered, SessionRecord
 from recollect.model.page import cursor_at
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
-from recollect.replies.memory import RememberedJson, remembered_json, turn_json
 from recollect.replies.sessions import (
     DeletedSessionJson,
-    DocumentSessionJson,
     EndedSessionJson,
     ForgottenTurnsJson,
     SessionContentJson,
-    SessionJson,
     deleted_session_json,
-    document_session_json,
     ended_session_json,
     forgotten_turns_json,
     session_content_json,
-    session_json,
 )
 from recollect.server.dependencies import Reader, Writer
 from recollect.server.pages import Page, Paging, named_moment, numbered_moment, shown
@@ -74,8 +69,8 @@ def sessions(caller: Reader, page: Paging, user: _User = None, text: _Words = No
         [_told(stored[-1].expires_at), stored[-1].session_id, stored[-1].owner] if more_of_these else None,
     ]
     return {
-        "sessions": [session_json(one) for one in talked],
-        "document_sessions": [document_session_json(one) for one in stored if user in {None, one.owner}],
+        "sessions": list(talked),
+        "document_sessions": [one for one in stored if user in {None, one.owner}],
         "next_cursor": cursor_at(ends) if more or more_of_these else None,
     }
 
@@ -100,10 +95,10 @@ def _told(moment: datetime | None) -> str | None:
 
 
 @router.post("", status_code=201, summary="Begin a session with documents of its own", responses=documented(409))
-def create(body: SessionBody, caller: Writer) -> DocumentSessionJson:
+def create(body: SessionBody, caller: Writer) -> DocumentSession:
     """They are found in it alone, and vanish with it. A conversation needs none: it begins with its first turn."""
     config = replace(caller.sessions.default_config(), **body.options())
-    return document_session_json(caller.sessions.create(body.session, config))
+    return caller.sessions.create(body.session, config)
 
 
 @router.get("/{session:named}", summary="Show a conversation, and a session with documents", responses=documented(404))
@@ -121,9 +116,9 @@ def show(session: Name, caller: Reader, user: _User = None) -> SessionContentJso
 
 
 @router.patch("/{session:named}", summary="Rename a conversation", responses=documented(404, 422))
-def rename(session: Name, body: RenameBody, caller: Writer) -> SessionJson:
+def rename(session: Name, body: RenameBody, caller: Writer) -> SessionRecord:
     """Without a title it is called by its first words again."""
-    return session_json(caller.view(user=body.user).memory.rename(session, body.title))
+    return caller.view(user=body.user).memory.rename(session, body.title)
 
 
 @router.delete(
@@ -148,7 +143,7 @@ def turns(session: Name, caller: Reader, page: Paging, user: _User = None) -> Tu
     said, more = shown(view.memory.turns(session, after=page.number() or 0, limit=page.asked), page)
     return {
         "session": session,
-        "turns": [turn_json(turn) for turn in said],
+        "turns": list(said),
         "next_cursor": cursor_at(said[-1].position) if more else None,
     }
 
@@ -156,10 +151,10 @@ def turns(session: Name, caller: Reader, page: Paging, user: _User = None) -> Tu
 @router.post(
     "/{session:named}/turns", status_code=201, summary="Remember what was said", responses=documented(404, 409, 422)
 )
-def remember(session: Name, body: RememberBody, caller: Writer) -> RememberedJson:
+def remember(session: Name, body: RememberBody, caller: Writer) -> Remembered:
     """The conversation begins with its first turn. A turn whose id is stored already is not stored again."""
     view = caller.view(session=session, user=body.user)
-    return remembered_json(view.remember([turn.turn() for turn in body.turns]))
+    return view.remember([turn.turn() for turn in body.turns])
 
 
 @router.post("/{session:named}/forget", summary="Remove turns", responses=documented(404))
@@ -170,9 +165,9 @@ def forget(session: Name, body: ForgetBody, caller: Writer) -> ForgottenTurnsJso
 
 
 @router.post("/{session:named}/renew", summary="Begin the time of a session anew", responses=documented(404, 410))
-def renew(session: Name, caller: Writer) -> DocumentSessionJson:
+def renew(session: Name, caller: Writer) -> DocumentSession:
     """Of a session with documents, before its time is over."""
-    return document_session_json(caller.sessions.renew(session))
+    return caller.sessions.renew(session)
 
 
 @router.post("/{session:named}/end", summary="End a session with documents", responses=documented(404))

@@ -8,13 +8,11 @@ from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict
 
 from recollect.model.bounds import MAX_QUERY_CHARACTERS, MAX_TOP_K
-from recollect.model.memory import RecallOptions, Turn
+from recollect.model.document_session import DocumentSession
+from recollect.model.memory import Episode, RecallOptions, SessionRecord, Turn
 from recollect.model.time import read_time
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
-from recollect.replies.facts import FactJson
-from recollect.replies.memory import TurnJson
-from recollect.replies.sessions import DocumentSessionJson, SessionJson
 from recollect.server.schemas.base import Body, Moment
 
 _MAX_CHARACTERS = 100_000
@@ -137,21 +135,11 @@ class FactSearchBody(MemorySearch):
     """A search of facts."""
 
 
-class ConsolidationBody(Body):
-    """Which turns facts are drawn from."""
-
-    min_retrievals: int | None = Field(
-        None, ge=1, le=1_000_000, description="Those that searches found so often or more; left out: as configured."
-    )
-    user: Name | None = Field(None, description="Only of this user's conversations.")
-    limit: int = Field(100, ge=1, le=1_000, description="How many turns at most, the most often found first.")
-
-
 class SessionPage(TypedDict):
     """Conversations, the one with the latest turn first, and the sessions that have documents."""
 
-    sessions: list[SessionJson]
-    document_sessions: list[DocumentSessionJson]
+    sessions: list[SessionRecord]
+    document_sessions: list[DocumentSession]
     next_cursor: str | None
 
 
@@ -159,12 +147,5 @@ class TurnPage(TypedDict):
     """Turns of a conversation, in their order."""
 
     session: str
-    turns: list[TurnJson]
-    next_cursor: str | None
-
-
-class FactPage(TypedDict):
-    """Facts, what was said last first."""
-
-    facts: list[FactJson]
+    turns: list[Episode]
     next_cursor: str | None

@@ -25,14 +25,13 @@ from recollect.model.bounds import MAX_QUERY_CHARACTERS
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord
 from recollect.model.original import Original
 from recollect.model.page import cursor_at
+from recollect.model.record import json_of
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.models import EXTRACTIVE
 from recollect.pipeline.remembered_answers import SOURCES
 from recollect.pipeline.search import label
-from recollect.replies.memory import turn_json
-from recollect.replies.sessions import session_json
 from recollect.server.admission import hand_over
 from recollect.server.forms import received_form
 from recollect.server.kept_streams import KeepStream, answer_response
@@ -393,10 +392,10 @@ def _turns(view: View, record: SessionRecord) -> Iterator[Episode]:
 
 
 def _as_json(view: View, record: SessionRecord) -> Iterator[bytes]:
-    head = json.dumps(session_json(record), ensure_ascii=False, indent=2)
+    head = json.dumps(json_of(record), ensure_ascii=False, indent=2)
     yield head.removesuffix("\n}").encode("utf-8", "replace") + b',\n  "conversation": ['
     for number, turn in enumerate(_turns(view, record)):
-        told = json.dumps(turn_json(turn), ensure_ascii=False)
+        told = json.dumps(json_of(turn), ensure_ascii=False)
         yield f"{',' if number else ''}\n    {told}".encode("utf-8", "replace")
     yield b"\n  ]\n}\n"
 

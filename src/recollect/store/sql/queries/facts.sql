@@ -63,7 +63,7 @@ WHERE (%(user_id)s::text IS NULL OR f.user_id = %(user_id)s)
   AND (%(superseded)s OR f.superseded_by IS NULL)
   AND (NOT %(restricted)s OR f.user_id = %(reader)s)
   AND (%(after_id)s::bigint IS NULL OR (f.said_at, f.fact_id) < (%(after_at)s::timestamptz, %(after_id)s::bigint))
-ORDER BY f.said_at DESC, f.fact_id DESC LIMIT %(limit)s OFFSET %(offset)s
+ORDER BY f.said_at DESC, f.fact_id DESC LIMIT %(limit)s
 
 -- facts_by_id: given ones
 SELECT * FROM facts_as_of(%(tenant_id)s, %(as_of)s) AS f
