@@ -35,6 +35,14 @@ def served(filled, clone, tmp_path):
         yield one
 
 
+@pytest.fixture(scope="module")
+def served_for_all(filled, clone, tmp_path_factory):
+    """Such a server for a module whose tests do not meet: they only look, or each at what it has stored itself."""
+    folder = tmp_path_factory.mktemp("served")
+    with clone(filled) as dsn, serving(dsn, folder, worker=False, pages=True) as one:
+        yield one
+
+
 @pytest.fixture
 def ada(browser, served):
     """Whoever uses the machine that the server is on."""

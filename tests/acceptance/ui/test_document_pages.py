@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import httpx2
+import pytest
 
 from browser import picture, require_usable_by_all
 from recollect import Document, Principal
@@ -15,6 +16,11 @@ HANDBOOK = "# Handbook\n\n" + "".join(
     f"## Section {number}\n\n" + f"Rule {number} says what holds for number {number}. " * 40 + "\n\n"
     for number in range(60)
 )
+
+
+@pytest.fixture
+def served(served_for_all):
+    return served_for_all
 
 
 def test_a_text_is_read_with_its_chunks_drawn_part_by_part(served, ada):
@@ -214,7 +220,7 @@ def test_a_delete_that_was_decided_on_another_version_deletes_nothing(served):
 
 def test_it_is_told_who_may_read_a_document_why_and_who_read_it(served, ada):
     rag = served.rag
-    document = Document(content="For the board.", source="board.txt", permissions=("role:board", "!user:eve"))
+    document = Document(content="For the board.", source="minutes.txt", permissions=("role:board", "!user:eve"))
     number = rag.ingest(document).document_id
     key = rag.keys.create("k", scopes=("read",), principal=Principal(user_id="kim", roles=("board",)))
     httpx2.get(f"{served.url}/documents/{number}", headers={"Authorization": f"Bearer {key.secret}"}).raise_for_status()

@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 
 import httpx2
+import pytest
 
 from browser import picture, require_usable_by_all, visitor
+
+
+@pytest.fixture
+def served(served_for_all):
+    return served_for_all
 
 
 def test_the_first_page_can_be_used_by_everybody(ada):

@@ -8,14 +8,17 @@ import httpx2
 import pytest
 
 from browser import picture, require_usable_by_all, visitor
-from served import fill, serving
+from served import serving
 
 
-@pytest.fixture
-def served(dsn, tmp_path):
+@pytest.fixture(scope="module")
+def served(filled, clone, tmp_path_factory):
     """A server that everybody needs a login for."""
-    with serving(dsn, tmp_path, worker=False, pages=True, server={"authentication": "required"}) as one:
-        fill(one.rag)
+    required = {"authentication": "required"}
+    with (
+        clone(filled) as dsn,
+        serving(dsn, tmp_path_factory.mktemp("served"), worker=False, pages=True, server=required) as one,
+    ):
         yield one
 
 

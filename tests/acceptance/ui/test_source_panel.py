@@ -21,6 +21,11 @@ LINES = [
 QUOTE_BEGINS, QUOTE_ENDS = "Whoever flies longer", "agrees beforehand."
 
 
+@pytest.fixture
+def served(served_for_all):
+    return served_for_all
+
+
 def stored(rag, data: bytes, name: str) -> int:
     return rag.ingest(read_bytes(data, name=name)).document_id
 
