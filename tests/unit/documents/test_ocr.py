@@ -34,10 +34,21 @@ TRAVEL = ["Travel expenses", "Hotels cost 140 euros a night", "at most, breakfas
 
 
 @pytest.fixture(scope="module")
-def workers(tmp_path_factory):
-    pool = ParserWorkers(ParseLimits(), at_once=2, readings=tmp_path_factory.mktemp("readings"))
+def readings(tmp_path_factory):
+    return tmp_path_factory.mktemp("readings")
+
+
+@pytest.fixture(scope="module")
+def workers(readings):
+    pool = ParserWorkers(ParseLimits(), at_once=2, readings=readings)
     yield pool
     pool.close()
+
+
+@pytest.fixture
+def kept(readings):
+    """The pages that are kept by now."""
+    return lambda: {one for one in readings.rglob("*") if one.is_file()}
 
 
 @pytest.fixture
@@ -129,18 +140,20 @@ def test_a_photograph_is_turned_as_its_camera_says(workers):
     assert document.mime_type == "image/jpeg"
 
 
-def test_what_was_recognised_is_not_recognised_again(tmp_path, monkeypatch):
+def test_what_was_recognised_is_not_recognised_again_but_for_another_tenant(tmp_path, monkeypatch):
     data = saved([page(LEAVE), page(TRAVEL)], "PDF")
-    first = recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path)
+    first = recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="1")
+    assert first.lines
     monkeypatch.setattr(_engine, "recognise", None)
-    assert recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path) == first
-    with pytest.raises(TypeError):  # another page is another picture
-        recognising.recognise_page(data, "a.pdf", None, 2, cache=tmp_path)
+    assert recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="1") == first
+    for number, owner in ((2, "1"), (1, "2")):  # another page is another picture, and another's time is theirs
+        with pytest.raises(TypeError):
+            recognising.recognise_page(data, "a.pdf", None, number, cache=tmp_path, owner=owner)
     (kept,) = (one for one in tmp_path.rglob("*") if one.is_file())
     assert kept.stat().st_mode & 0o077 == 0
 
 
-def test_an_interrupted_reading_keeps_its_pages(tmp_path):
+def test_an_interrupted_reading_keeps_its_pages(workers, kept):
     class StopError(Exception):
         pass
 
@@ -148,37 +161,22 @@ def test_an_interrupted_reading_keeps_its_pages(tmp_path):
         if done == 1:
             raise StopError
 
-    pool = ParserWorkers(ParseLimits(), at_once=1, readings=tmp_path)
-    data = saved([page(LEAVE), page(TRAVEL), page(LEAVE[:2]), page(TRAVEL[:2])], "PDF")
-    try:
-        with pytest.raises(StopError):
-            read_bytes(data, name="a.pdf", workers=pool, on_page=stop)
-        kept = {one for one in tmp_path.rglob("*") if one.is_file()}
-        assert 1 <= len(kept) < 4
-    finally:
-        pool.close()
+    before = kept()
+    data = saved([page([f"Page {number}."]) for number in range(4)], "PDF")
+    with pytest.raises(StopError):
+        read_bytes(data, name="a.pdf", workers=workers, on_page=stop)
+    assert 1 <= len(kept() - before) < 4
 
 
-def test_what_was_recognised_for_one_tenant_costs_another_its_own_time(tmp_path, monkeypatch):
-    data = saved([page(LEAVE)], "PDF")
-    recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="1")
-    monkeypatch.setattr(_engine, "recognise", None)
-    assert recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="1").lines
-    with pytest.raises(TypeError):
-        recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="2")
-
-
-def test_pages_are_kept_for_whom_they_are_read(tmp_path):
-    data = saved([page(LEAVE)], "PDF")
-    pool = ParserWorkers(ParseLimits(), at_once=1, readings=tmp_path)
+def test_pages_are_kept_for_whom_they_are_read(workers, kept):
+    before = kept()
     try:
         for tenant in (1, 1, 2):
             asked_for(Scope(tenant_id=tenant))
-            read_bytes(data, name="a.pdf", workers=pool)
-        assert len([one for one in tmp_path.rglob("*") if one.is_file()]) == 2
+            read_bytes(saved([page(["Of a tenant."])], "PDF"), name="a.pdf", workers=workers)
+        assert len(kept() - before) == 2
     finally:
         asked_for(Scope())
-        pool.close()
 
 
 def test_of_a_document_that_takes_too_long_the_pages_left_are_named(tmp_path):
