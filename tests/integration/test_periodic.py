@@ -75,8 +75,8 @@ def test_recall_is_measured_where_nobody_searches_and_stands_in_the_status(rag: 
     assert rag.store.collections.get(Scope(), "default").indexed
     assert run(rag, "recall") == 5
     found = rag.maintenance.status().search
-    assert (found.probes, found.dense.probes, found.result_cache.misses) == (5, 5, 0)
-    assert found.dense.mean is not None and found.dense.mean > 0.9
+    assert (found.probes, found.dense_probes, found.result_cache.misses) == (5, 5, 0)
+    assert found.recall_dense is not None and found.recall_dense > 0.9
     assert found.last_probe is not None
     # What was measured within the hour, by searches or here, is left alone.
     assert run(rag, "recall") == 0

@@ -38,7 +38,6 @@ from recollect.replies import (
     me,
     sessions,
     sources,
-    status,
 )
 from recollect.replies.passages import PassagePlaceJson, passage_json
 from recollect.replies.search import search_reply_json
@@ -241,8 +240,6 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
         yield history.evidence_diff_json, history.evidence_diff_json(diff)
         stayed = replace(diff, stayed=tuple(one.passage for one in (*diff.came, *diff.went)))
         yield history.evidence_diff_json, history.evidence_diff_json(stayed)
-    yield status.status_json, status.status_json(view.maintenance.status())
-    yield status.cleanup_json, status.cleanup_json(view.maintenance.cleanup())
 
 
 def of_servers() -> Iterator[tuple[Callable[..., Any], Any]]:

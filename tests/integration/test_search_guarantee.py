@@ -371,8 +371,8 @@ def test_the_measured_recall_is_that_of_comparing_every_vector(filled: Shelf, ke
         by_hand = sum(similarity >= least - SAME for _, similarity in sample.dense) / TOP_K
         measured = measure(filled.rag.store.database, sample)
         assert measured is not None
-        assert (measured.probes, measured.dense.probes) == (1, 1)
-        assert measured.dense.mean == measured.dense.worst == pytest.approx(by_hand)
+        assert (measured.probes, measured.dense_probes) == (1, 1)
+        assert measured.recall_dense == measured.recall_dense_worst == pytest.approx(by_hand)
 
 
 def test_what_a_search_missed_is_seen(filled: Shelf):
@@ -382,7 +382,7 @@ def test_what_a_search_missed_is_seen(filled: Shelf):
     best = sorted(similarities.items(), key=lambda item: -item[1])
     missing_three = [*best[3:TOP_K], *best[500:503]]
     measured = measure(filled.rag.store.database, replace(sample, found=replace(sample.found, dense=missing_three)))
-    assert measured is not None and measured.dense.mean == pytest.approx(0.7)
+    assert measured is not None and measured.recall_dense == pytest.approx(0.7)
 
 
 def test_the_recall_of_the_words_is_that_of_scoring_all_that_hold_any(filled: Shelf, monkeypatch: pytest.MonkeyPatch):
@@ -397,8 +397,8 @@ def test_the_recall_of_the_words_is_that_of_scoring_all_that_hold_any(filled: Sh
         least = exact.results[TOP_K - 1].explain.lexical.score
         by_hand = sum(score >= least - SAME for _, score in sample.lexical) / TOP_K
         measured = measure(filled.rag.store.database, sample)
-        assert measured is not None and measured.lexical.probes == 1
-        assert measured.lexical.mean == pytest.approx(by_hand)
+        assert measured is not None and measured.lexical_probes == 1
+        assert measured.recall_lexical == pytest.approx(by_hand)
         recalls.append(by_hand)
     assert min(recalls) < 1
 
@@ -487,11 +487,11 @@ def test_the_watch_measures_searches_and_the_status_of_another_process_shows_it(
     watch.close()
     with RAGPipeline(configured(module_dsn), embedder=EMBEDDER) as other:
         status = other.maintenance.status()
-    assert set(status.search_by_collection) == {place.name}
-    assert status.search == status.search_by_collection[place.name]
+    assert set(status.search.collections) == {place.name}
+    assert sum(status.search.collections.values(), start=SearchHealth()).probes == status.search.probes
     assert status.search.result_cache == before.result_cache + HitCounts(hits=1, misses=2)
     assert status.search.query_embedding_cache == before.query_embedding_cache + HitCounts(hits=1, misses=1)
     # The second search came too soon after the first.
-    assert (status.search.probes - before.probes, status.search.dense.probes - before.dense.probes) == (1, 1)
-    assert status.search.dense.mean is not None and status.search.dense.mean >= 0.5
+    assert (status.search.probes - before.probes, status.search.dense_probes - before.dense_probes) == (1, 1)
+    assert status.search.recall_dense is not None and status.search.recall_dense >= 0.5
     assert status.search.last_probe is not None

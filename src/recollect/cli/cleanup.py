@@ -6,7 +6,6 @@ import typer
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.replies.status import cleanup_json
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +21,7 @@ def _cleanup(ctx: CommandContext) -> int:
     with ctx.view() as view:
         report = view.maintenance.cleanup()
     if ctx.json:
-        ctx.emit(cleanup_json(report))
+        ctx.emit(report)
         return 0
     ctx.out.print(f"{report.expired:,} document{'' if report.expired == 1 else 's'} expired.")
     if report.sessions_ended:

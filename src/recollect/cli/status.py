@@ -8,13 +8,12 @@ import typer
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.replies.status import status_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from recollect.model.collection import Collection
-    from recollect.model.search_health import HitCounts, RetrieverRecall
+    from recollect.model.search_health import HitCounts
     from recollect.model.status import PipelineStatus
 
 
@@ -28,7 +27,7 @@ def _status(ctx: CommandContext) -> int:
     with ctx.view() as view:
         status = view.maintenance.status()
     if ctx.json:
-        ctx.emit(status_json(status))
+        ctx.emit(status)
     else:
         _show(ctx, status)
     return 0
@@ -64,7 +63,7 @@ def _show(ctx: CommandContext, status: PipelineStatus) -> None:
         for name, chunks in sorted(status.departments.items()):
             table.add_row(one_line(name) or "(none)", f"{chunks:,}")
         out.print(table)
-    if status.search_by_collection:
+    if status.search.collections:
         out.print()
         _show_searches(ctx, status)
     if not status.total_documents:
@@ -78,20 +77,20 @@ def _show_searches(ctx: CommandContext, status: PipelineStatus) -> None:
     from recollect.cli._terminal import one_line
 
     out = ctx.out
-    out.print(f"Searches of the last {status.search_days} days", style="bold")
+    out.print(f"Searches of the last {status.search.days} days", style="bold")
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Collection", overflow="fold")
     table.add_column("Replies cached", justify="right")
     table.add_column("Embeddings cached", justify="right")
     table.add_column("Recall: vectors", justify="right")
     table.add_column("words", justify="right")
-    for name, health in status.search_by_collection.items():
+    for name, health in status.search.collections.items():
         table.add_row(
             Text(one_line(name), style="bold cyan"),
             _rate(health.result_cache),
             _rate(health.query_embedding_cache),
-            _recall(health.dense),
-            _recall(health.lexical),
+            _recall(health.recall_dense, health.recall_dense_worst),
+            _recall(health.recall_lexical, health.recall_lexical_worst),
         )
     out.print(table)
     if status.search.last_probe:
@@ -108,8 +107,8 @@ def _rate(counts: HitCounts) -> str:
     return "-" if counts.hit_rate is None else f"{counts.hit_rate:.0%} of {counts.hits + counts.misses:,}"
 
 
-def _recall(found: RetrieverRecall) -> str:
-    return "-" if found.mean is None or found.worst is None else f"{found.mean:.1%} ({found.worst:.0%})"
+def _recall(mean: float | None, worst: float | None) -> str:
+    return "-" if mean is None or worst is None else f"{mean:.1%} ({worst:.0%})"
 
 
 def show_collections(ctx: CommandContext, collections: Iterable[Collection]) -> None:

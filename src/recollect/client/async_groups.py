@@ -13,7 +13,6 @@ from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.models import ModelCalls, SpaceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
 from recollect.client.calls.sources import SourceCalls
-from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, lined_awaited, paged_awaited
 from recollect.operations.awaited import (
     AsyncAuditOperations,
@@ -22,6 +21,7 @@ from recollect.operations.awaited import (
     AsyncJobOperations,
     AsyncKeyOperations,
     AsyncLoginOperations,
+    AsyncMaintenanceOperations,
     AsyncRequestOperations,
     AsyncTenantOperations,
 )
@@ -135,11 +135,9 @@ class AsyncLogins(_Group, AsyncLoginOperations):
     """Browsers that are logged in. Awaited."""
 
 
-class AsyncMaintenance(_Group):
+class AsyncMaintenance(_Group, AsyncMaintenanceOperations):
     """The store as a whole: what it holds, and how searches fare. Awaited."""
 
-    status = awaited(StoreCalls.status)
-    cleanup = awaited(UpkeepCalls.cleanup)
     estimate_contexts = awaited(ModelCalls.estimate_contexts)
 
 
@@ -266,7 +264,7 @@ class Groups:
     @property
     def maintenance(self) -> AsyncMaintenance:
         """The store as a whole: what it holds, and how searches fare."""
-        return AsyncMaintenance(StoreCalls(self._at), self._connection)
+        return made(AsyncMaintenance, Calls(self._at), self._connection)
 
     @property
     def memory(self) -> AsyncConversationMemory:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from recollect.client.async_connection import AsyncConnection, AsyncPool
 from recollect.client.async_groups import Groups
 from recollect.client.attempts import RETRIES, TIMEOUT_SECONDS
+from recollect.client.calls.base import Calls
 from recollect.client.calls.conversations import RecallCalls
 from recollect.client.calls.everyday import EverydayCalls
 from recollect.client.calls.retrieval import AskEvent, RetrievalCalls
-from recollect.client.calls.work import StoreCalls
 from recollect.client.methods import awaited, followed_awaited
 from recollect.client.opening import UNCHANGED, headers_of, opened_settings, refined, refined_settings
 from recollect.client.place import Place
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from recollect.model.time import Moment
 
 
-class _Calls(RetrievalCalls, RecallCalls, EverydayCalls, StoreCalls):
+class _Calls(RetrievalCalls, RecallCalls, EverydayCalls):
     """What a client asks by itself, beside its groups."""
 
 
@@ -108,7 +108,7 @@ class AsyncRemoteView(Groups):
         """Where the server is."""
         return self._connection.url
 
-    me = awaited(StoreCalls.me)
+    me = awaited(Calls.me)
     default_options = awaited(EverydayCalls.default_options)
     search = awaited(RetrievalCalls.search)
     context = awaited(RetrievalCalls.context)

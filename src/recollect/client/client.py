@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from recollect.client.attempts import RETRIES, TIMEOUT_SECONDS
+from recollect.client.calls.base import Calls
 from recollect.client.calls.conversations import RecallCalls
 from recollect.client.calls.everyday import EverydayCalls
 from recollect.client.calls.retrieval import AskEvent, RetrievalCalls
-from recollect.client.calls.work import StoreCalls
 from recollect.client.connection import Connection, Pool
 from recollect.client.groups import Groups
 from recollect.client.methods import followed, sent
@@ -39,7 +39,7 @@ _MOST_OF_A_SEARCH = 32 * 1024 * 1024
 _SHAPE_LOCK = Lock()
 
 
-class _Calls(RetrievalCalls, RecallCalls, EverydayCalls, StoreCalls):
+class _Calls(RetrievalCalls, RecallCalls, EverydayCalls):
     """What a client asks by itself, beside its groups."""
 
 
@@ -118,7 +118,7 @@ class RemoteView(Groups):
         """Where the server is."""
         return self._connection.url
 
-    me = sent(StoreCalls.me)
+    me = sent(Calls.me)
     default_options = sent(EverydayCalls.default_options)
     search = sent(RetrievalCalls.search)
     context = sent(RetrievalCalls.context)

@@ -13,7 +13,6 @@ from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
 from recollect.client.calls.models import ModelCalls, SpaceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
 from recollect.client.calls.sources import SourceCalls
-from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.downloads import original_of
 from recollect.client.methods import downloaded, followed, lined, paged, sent
 from recollect.operations.audit import AuditOperations, RequestOperations
@@ -23,6 +22,7 @@ from recollect.operations.facts import FactOperations
 from recollect.operations.jobs import JobOperations
 from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
+from recollect.operations.maintenance import MaintenanceOperations
 from recollect.operations.tenants import TenantOperations
 
 if TYPE_CHECKING:
@@ -134,11 +134,9 @@ class Logins(_Group, LoginOperations):
     """Browsers that are logged in."""
 
 
-class Maintenance(_Group):
+class Maintenance(_Group, MaintenanceOperations):
     """The store as a whole: what it holds, and how searches fare."""
 
-    status = sent(StoreCalls.status)
-    cleanup = sent(UpkeepCalls.cleanup)
     estimate_contexts = sent(ModelCalls.estimate_contexts)
 
 
@@ -274,7 +272,7 @@ class Groups:
     @property
     def maintenance(self) -> Maintenance:
         """The store as a whole: what it holds, and how searches fare."""
-        return Maintenance(StoreCalls(self._at), self._connection)
+        return made(Maintenance, Calls(self._at), self._connection)
 
     @property
     def memory(self) -> ConversationMemory:

@@ -197,7 +197,7 @@ class ErasureReceipt(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanupReport:
+class CleanupReport(Record):
     """What a clean-up did.
 
     Attributes:
@@ -206,6 +206,6 @@ class CleanupReport:
         sessions_ended: Sessions with documents that were removed because their time was over.
     """
 
-    expired: int
-    partitions_dropped: tuple[str, ...]
-    sessions_ended: int = 0
+    expired: Public[int]
+    partitions_dropped: Public[tuple[str, ...]]
+    sessions_ended: Public[int] = 0

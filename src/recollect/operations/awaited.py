@@ -10,12 +10,14 @@ from pydantic import Field
 from recollect.model.audit import AuditRecord, AuditVerification
 from recollect.model.collection import MOST_DIMENSIONS, Collection
 from recollect.model.facts import ConsolidationReport, Fact
+from recollect.model.history import CleanupReport
 from recollect.model.job import Job, JobStatus
 from recollect.model.key import ApiKey
 from recollect.model.login import Login
 from recollect.model.page import MOST_OF_A_PAGE, Page, every_awaited
 from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
 from recollect.model.shown import Access
+from recollect.model.status import PipelineStatus
 from recollect.model.tenant import Sharing, Tenant, TenantErasure
 from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.collections import CollectionOperations
@@ -24,6 +26,7 @@ from recollect.operations.facts import FactOperations
 from recollect.operations.jobs import JobOperations
 from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
+from recollect.operations.maintenance import MaintenanceOperations
 from recollect.operations.tenants import TenantOperations
 from recollect.operations.values import Cursor, Limit, Name, Number, Text, Time
 
@@ -225,6 +228,19 @@ class AsyncLoginOperations(Protocol):
 
     async def revoke(self, login_id: Name) -> Login:
         """Log a browser out."""
+        ...
+
+
+@awaiting(MaintenanceOperations)
+class AsyncMaintenanceOperations(Protocol):
+    """The store as a whole: what it holds, and what has passed its time. Awaited."""
+
+    async def status(self) -> PipelineStatus:
+        """Show what the store holds, and how its searches fare."""
+        ...
+
+    async def cleanup(self) -> CleanupReport:
+        """Close what has expired."""
         ...
 
 

@@ -15,6 +15,7 @@ from recollect.operations.awaited import (
     AsyncJobOperations,
     AsyncKeyOperations,
     AsyncLoginOperations,
+    AsyncMaintenanceOperations,
     AsyncRequestOperations,
     AsyncTenantOperations,
 )
@@ -207,17 +208,15 @@ class AsyncLogins(_AsyncGroup, AsyncLoginOperations):
     """`Logins`, awaited."""
 
 
-class AsyncMaintenance(_AsyncGroup):
+class AsyncMaintenance(_AsyncGroup, AsyncMaintenanceOperations):
     """`Maintenance`, awaited."""
 
-    status = threaded(Maintenance.status)
     check = threaded(Maintenance.check)
     estimate_contexts = threaded(Maintenance.estimate_contexts)
     write_contexts = threaded(Maintenance.write_contexts)
     verify = threaded(Maintenance.verify)
     scrub = threaded(Maintenance.scrub)
     close_expired = threaded(Maintenance.close_expired)
-    cleanup = threaded(Maintenance.cleanup)
 
 
 class AsyncSessions(_AsyncGroup):
@@ -392,7 +391,7 @@ class AsyncView:
     @property
     def maintenance(self) -> AsyncMaintenance:
         """The store as a whole: what it holds, whether it is sound, and what has passed its time."""
-        return AsyncMaintenance(self._inner.maintenance, self._threads)
+        return made(AsyncMaintenance, self._inner.maintenance, self._threads)
 
     @property
     def memory(self) -> AsyncConversationMemory:

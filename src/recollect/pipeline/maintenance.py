@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from typing_extensions import override
 
 from recollect.errors import ModelChangedError, NotFoundError, ProviderError, StoreCorruptError, StoreError, UsageError
 from recollect.ingest.examine import (
@@ -24,6 +26,8 @@ from recollect.ingest.prepare import average_length
 from recollect.model import Scope
 from recollect.model.arguments import checked
 from recollect.model.status import PipelineStatus
+from recollect.operations.declaring import implements
+from recollect.operations.maintenance import MaintenanceOperations
 from recollect.pipeline.preparing import make_preparer
 from recollect.pipeline.standpoint import Group
 from recollect.retrieval.indexing import TermIndexer
@@ -82,16 +86,13 @@ _BROKEN = (
 )
 
 
+@implements(MaintenanceOperations)
 @checked
-class Maintenance(Group):
+class Maintenance(Group, MaintenanceOperations):
     """The store as a whole; see `recollect.View`. For its owner, but for `status`."""
 
+    @override
     def status(self) -> PipelineStatus:
-        """What the tenant's collections hold, or the one that the view was given, as far as its principal may read it.
-
-        Raises:
-            NotFoundError: There is no such collection.
-        """
         at, scope = self._at, self._at.present()
         only = None if at.named is None else at.place(scope)
         return read_status(at.store, scope, at.assembly.embedder, collection=at.config.collection, only=only)
@@ -203,11 +204,8 @@ class Maintenance(Group):
         place = None if self._at.named is None else self._at.place(scope).collection_id
         return self._at.store.expiry.close_all(scope, place)
 
+    @override
     def cleanup(self) -> CleanupReport:
-        """Close what has expired, remove expired sessions, and keep the audit's partitions.
-
-        This is done every so many hours anyway. Partitions hold the records of all tenants.
-        """
         from recollect.pipeline.upkeep import clean_up
 
         at, config = self._at, self._at.config
@@ -230,7 +228,7 @@ def read_status(
         collection: The configured one.
         only: Count this collection alone.
     """
-    from recollect.model.search_health import SearchHealth
+    from recollect.model.search_health import SearchHealth, StoreSearchHealth
     from recollect.store.search_health import HEALTH_DAYS
 
     totals = store.status.status(scope, only)
@@ -239,6 +237,7 @@ def read_status(
     if scope.principal is not None or only is not None:
         seen = {place.collection_id for place in collections}
         health = {number: told for number, told in health.items() if number in seen}
+    searches = sum(health.values(), start=SearchHealth())
     mine = next((place for place in collections if place.name == (only.name if only else collection)), None)
     return PipelineStatus(
         total_documents=totals.total_documents,
@@ -250,11 +249,13 @@ def read_status(
         schema_version=totals.schema_version,
         # What they may not read takes room as well.
         database_bytes=totals.database_bytes if scope.principal is None else 0,
-        search=sum(health.values(), start=SearchHealth()),
-        search_by_collection={
-            place.name: health[place.collection_id] for place in collections if place.collection_id in health
-        },
-        search_days=HEALTH_DAYS,
+        search=StoreSearchHealth(
+            **{one.name: getattr(searches, one.name) for one in fields(searches)},
+            days=HEALTH_DAYS,
+            collections={
+                place.name: health[place.collection_id] for place in collections if place.collection_id in health
+            },
+        ),
     )
 
 

@@ -6,10 +6,10 @@ import logging
 import math
 import random
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.buffered_log import BufferedLog
 from recollect.embedding.cached import CacheCounts
@@ -35,9 +35,11 @@ PROBE_GAP_SECONDS = 10.0
 # After a probe, so many times as long as it took passes before the next one: a fiftieth of one processor at most.
 _REST = 50
 
-_Event = Literal["reply kept", "reply made", "embedding kept", "embedding made"]
 # The collection, and what happened in it.
-_Entry: TypeAlias = tuple[int, _Event | Sample]
+_Entry: TypeAlias = "tuple[int, SearchHealth | Sample]"
+
+_KEPT = SearchHealth(result_cache=HitCounts(hits=1))
+_MADE = SearchHealth(result_cache=HitCounts(misses=1))
 
 
 class SearchMonitor:
@@ -91,14 +93,14 @@ class SearchMonitor:
 
     def replied(self, scope: Scope, collection: Collection, *, cached: bool) -> None:
         """A search that asked the cache of replies has its reply: from there, or computed."""
-        self._add(scope, collection, "reply kept" if cached else "reply made")
+        self._add(scope, collection, _KEPT if cached else _MADE)
 
     def searched(self, scope: Scope, request: CandidateRequest, found: Candidates) -> None:
         """The candidates of a search are found, in the calling thread."""
         queries = self._take_query_counts()
-        kept: _Event = "embedding kept"
-        made: _Event = "embedding made"
-        self._add(scope, request.collection, *[kept] * queries.hits, *[made] * queries.misses)
+        if queries.hits or queries.misses:
+            counts = HitCounts(hits=queries.hits, misses=queries.misses)
+            self._add(scope, request.collection, SearchHealth(query_embedding_cache=counts))
         if found.exact or self._chance() >= self._probe_rate or self._clock() < self._next_probe:
             return
         sample = Sample(scope=scope, request=request, found=found)
@@ -113,27 +115,16 @@ class SearchMonitor:
         self._end.interrupt()
         self._log.close()
 
-    def _add(self, scope: Scope, collection: Collection, *happened: _Event | Sample) -> None:
-        if happened and not self._closed:
-            self._log.add(scope.tenant_id, *((collection.collection_id, one) for one in happened))
+    def _add(self, scope: Scope, collection: Collection, happened: SearchHealth | Sample) -> None:
+        if not self._closed:
+            self._log.add(scope.tenant_id, (collection.collection_id, happened))
 
     def _write(self, scope: Scope, entries: list[_Entry]) -> None:
-        counts: Counter[tuple[int, _Event]] = Counter()
-        probed: defaultdict[int, SearchHealth] = defaultdict(SearchHealth)
-        for collection_id, happened in entries:
-            if isinstance(happened, Sample):
-                probed[collection_id] += self._measured(happened)
-            else:
-                counts[collection_id, happened] += 1
-        added = {}
-        for number in {collection_id for collection_id, _ in entries}:
-            replies = HitCounts(hits=counts[number, "reply kept"], misses=counts[number, "reply made"])
-            embeddings = HitCounts(hits=counts[number, "embedding kept"], misses=counts[number, "embedding made"])
-            health = probed[number] + SearchHealth(result_cache=replies, query_embedding_cache=embeddings)
-            # Nothing is known of a search that could not be measured.
-            if health != SearchHealth():
-                added[number] = health
-        self._repository.add(scope, added)
+        added: defaultdict[int, SearchHealth] = defaultdict(SearchHealth)
+        for number, happened in entries:
+            added[number] += self._measured(happened) if isinstance(happened, Sample) else happened
+        # Nothing is known of a search that could not be measured.
+        self._repository.add(scope, {number: one for number, one in added.items() if one != SearchHealth()})
 
     def _measured(self, sample: Sample) -> SearchHealth:
         started = self._clock()

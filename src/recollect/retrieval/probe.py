@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from recollect.model.search_health import RetrieverRecall, SearchHealth
+from recollect.model.search_health import SearchHealth
 from recollect.retrieval.candidates import CandidateRequest, Stopwatch
 from recollect.retrieval.enhance.plan import QueryPlan, query_vector
 from recollect.retrieval.lexical import SCANNED_COLLECTION_CHUNKS
@@ -108,7 +108,15 @@ def measure(database: Database, sample: Sample) -> SearchHealth | None:
         unchanged = CollectionRepository(aside).find(sample.scope, searched.name) == searched
     if not unchanged or (dense is None and lexical is None):
         return None
-    return SearchHealth(probes=1, dense=_recall_of(dense), lexical=_recall_of(lexical))
+    return SearchHealth(
+        probes=1,
+        recall_dense=dense,
+        recall_dense_worst=dense,
+        recall_lexical=lexical,
+        recall_lexical_worst=lexical,
+        dense_probes=int(dense is not None),
+        lexical_probes=int(lexical is not None),
+    )
 
 
 def check_recall(
@@ -198,7 +206,3 @@ def _lexical(repository: SearchRepository, sample: Sample) -> Sequence[Scored] |
     request = replace(sample.request, top_k=sample.at, limit=_LEXICAL_CANDIDATES)
     hits = SqlCandidates(repository, lexical_budget=sys.maxsize).proven(sample.scope, request)
     return hits.scores if hits.exact else None
-
-
-def _recall_of(measured: float | None) -> RetrieverRecall:
-    return RetrieverRecall() if measured is None else RetrieverRecall(probes=1, total=measured, worst=measured)

@@ -7,8 +7,8 @@ from typing import Any
 
 from recollect.model import Scope
 from recollect.model.collection import Collection
-from recollect.model.search_health import HitCounts, RetrieverRecall, SearchHealth
-from recollect.store.database import Database, rows
+from recollect.model.search_health import HitCounts, SearchHealth
+from recollect.store.database import Database, records, rows
 from recollect.store.sql import queries
 
 _SQL = queries("search_health")
@@ -45,24 +45,19 @@ class SearchHealthRepository:
         """The last `HEALTH_DAYS` days, by the id of the collection; collections that were not searched are absent."""
         params = {"tenant_id": scope.tenant_id, "days": HEALTH_DAYS}
         with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["recent"], params)
-        return {
-            row[0]: SearchHealth(
-                result_cache=HitCounts(hits=row[1], misses=row[2]),
-                query_embedding_cache=HitCounts(hits=row[3], misses=row[4]),
-                probes=row[5],
-                dense=RetrieverRecall(probes=row[6], total=row[7], worst=row[8]),
-                lexical=RetrieverRecall(probes=row[9], total=row[10], worst=row[11]),
-                last_probe=row[12],
-            )
-            for row in found
-        }
+            return dict(records(connection, _SQL["recent"], params, _read))
 
     def passages(self, scope: Scope, collection: Collection, *, count: int) -> list[str]:
         """The texts of some current chunks, drawn at random, each of another document."""
         params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "count": count}
         with self._database.single_reads(scope) as connection:
             return [row[0] for row in rows(connection, _SQL["passages"], params)]
+
+
+def _read(collection_id: int, **columns: Any) -> tuple[int, SearchHealth]:  # noqa: ANN401 - columns
+    replies = HitCounts(hits=columns.pop("result_hits"), misses=columns.pop("result_misses"))
+    embeddings = HitCounts(hits=columns.pop("embedding_hits"), misses=columns.pop("embedding_misses"))
+    return collection_id, SearchHealth(result_cache=replies, query_embedding_cache=embeddings, **columns)
 
 
 def _columns(health: SearchHealth) -> dict[str, Any]:
@@ -72,10 +67,10 @@ def _columns(health: SearchHealth) -> dict[str, Any]:
         "embedding_hits": health.query_embedding_cache.hits,
         "embedding_misses": health.query_embedding_cache.misses,
         "probes": health.probes,
-        "dense_probes": health.dense.probes,
-        "dense_recall": health.dense.total,
-        "dense_worst": health.dense.worst,
-        "lexical_probes": health.lexical.probes,
-        "lexical_recall": health.lexical.total,
-        "lexical_worst": health.lexical.worst,
+        "dense_probes": health.dense_probes,
+        "dense_recall": (health.recall_dense or 0.0) * health.dense_probes,
+        "dense_worst": health.recall_dense_worst,
+        "lexical_probes": health.lexical_probes,
+        "lexical_recall": (health.recall_lexical or 0.0) * health.lexical_probes,
+        "lexical_worst": health.recall_lexical_worst,
     }

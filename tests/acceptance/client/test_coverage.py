@@ -14,7 +14,7 @@ import pytest
 import recollect.operations
 from recollect import AsyncClient, Client, Document, Principal, RetrievalOptions
 from recollect.client import async_groups, groups
-from recollect.client.calls.base import Call, EventStream, Pages
+from recollect.client.calls.base import Call, Calls, EventStream, Pages
 from recollect.client.calls.collections import CollectionCalls
 from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls, RecallCalls
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, IngestCalls, VersionCalls
@@ -24,7 +24,6 @@ from recollect.client.calls.models import ModelCalls, SpaceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
 from recollect.client.calls.retrieval import RetrievalCalls
 from recollect.client.calls.sources import SourceCalls
-from recollect.client.calls.work import StoreCalls, UpkeepCalls
 from recollect.client.place import Known, Place
 from recollect.client.uploads import FileToSend
 from recollect.operations.declaring import operations_of
@@ -93,8 +92,6 @@ ASKS = [
     FeedbackCalls(AT).weights(),
     FeedbackCalls(AT).reset(),
     UploadCalls(AT).events(1),
-    StoreCalls(AT).status(),
-    UpkeepCalls(AT).cleanup(),
     SpaceCalls(AT).status(),
     SpaceCalls(AT).drop(),
     ModelCalls(AT).reembed("hashing:96"),
@@ -105,7 +102,7 @@ ASKS = [
     SourceCalls(AT).list(),
     SourceCalls(AT).ask_for_refresh("s3://bucket"),
     SourceCalls(AT).remove("s3://bucket"),
-    StoreCalls(AT).me(),
+    Calls(AT).me(),
     GrantCalls(AT).add("user:a", documents=[1]),
     GrantCalls(AT).of_documents([1]),
     GrantCalls(AT).of_collection(),

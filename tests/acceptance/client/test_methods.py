@@ -27,7 +27,6 @@ from recollect.replies.answers import answer_json
 from recollect.replies.contexts import assembled_context_json
 from recollect.replies.feedback import weight_adaptation_json
 from recollect.replies.search import search_reply_json
-from recollect.replies.status import status_json
 from recollect.replies.why_not import why_not_json
 from wires import ASKED, untimed
 
@@ -115,7 +114,7 @@ SAME = {
     "audit's chain": lambda v: v.audit.verify(),
     "audit's lines": lambda v: list(v.audit.export()),
     "requests": lambda v: [list(v.audit.requests()), list(v.audit.request_totals())],
-    "status": lambda v: status_json(v.maintenance.status()),
+    "status": lambda v: json_of(v.maintenance.status()),
     "default options": lambda v: repr(v.default_options()),
 }
 

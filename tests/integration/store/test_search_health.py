@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from shelf import Shelf, second_tenant
 
 from recollect.errors import StoreError
 from recollect.model import Scope
-from recollect.model.search_health import HitCounts, RetrieverRecall, SearchHealth
+from recollect.model.search_health import HitCounts, SearchHealth
 from recollect.store.database import Database
 from recollect.store.search_health import HEALTH_DAYS
 from recollect.store.store import Store
@@ -21,14 +22,19 @@ FIRST = SearchHealth(
     result_cache=HitCounts(hits=3, misses=1),
     query_embedding_cache=HitCounts(hits=0, misses=1),
     probes=2,
-    dense=RetrieverRecall(probes=2, total=1.9, worst=0.9),
-    lexical=RetrieverRecall(probes=1, total=1.0, worst=1.0),
+    recall_dense=0.95,
+    recall_dense_worst=0.9,
+    recall_lexical=1.0,
+    recall_lexical_worst=1.0,
+    dense_probes=2,
+    lexical_probes=1,
 )
 SECOND = SearchHealth(
     result_cache=HitCounts(hits=1, misses=0),
     probes=1,
-    dense=RetrieverRecall(),
-    lexical=RetrieverRecall(probes=1, total=0.5, worst=0.5),
+    recall_lexical=0.5,
+    recall_lexical_worst=0.5,
+    lexical_probes=1,
 )
 
 
@@ -45,9 +51,9 @@ def test_what_is_added_is_read_back_as_one_sum(store: Store):
     read = store.search_health.recent(Scope())[shelf.collection.collection_id]
     assert read.result_cache == HitCounts(hits=4, misses=1)
     assert read.query_embedding_cache == HitCounts(hits=0, misses=1)
-    assert (read.probes, read.dense.probes, read.lexical.probes) == (3, 2, 2)
-    assert read.dense.mean == pytest.approx(0.95) and read.lexical.mean == pytest.approx(0.75)
-    assert (read.dense.worst, read.lexical.worst) == (pytest.approx(0.9), pytest.approx(0.5))
+    assert (read.probes, read.dense_probes, read.lexical_probes) == (3, 2, 2)
+    assert read.recall_dense == pytest.approx(0.95) and read.recall_lexical == pytest.approx(0.75)
+    assert (read.recall_dense_worst, read.recall_lexical_worst) == (pytest.approx(0.9), pytest.approx(0.5))
     assert read.last_probe is not None
     assert before - timedelta(minutes=1) < read.last_probe < datetime.now(UTC) + timedelta(minutes=1)
     assert len(shelf.rows("SELECT FROM search_health")) == 1
@@ -58,7 +64,7 @@ def test_hits_alone_are_no_probe(store: Store):
     store.search_health.add(Scope(), {shelf.collection.collection_id: SearchHealth(result_cache=HitCounts(hits=1))})
     read = store.search_health.recent(Scope())[shelf.collection.collection_id]
     assert read == SearchHealth(result_cache=HitCounts(hits=1))
-    assert (read.last_probe, read.dense.mean, read.query_embedding_cache.hit_rate) == (None, None, None)
+    assert (read.last_probe, read.recall_dense, read.query_embedding_cache.hit_rate) == (None, None, None)
 
 
 def test_days_add_up_and_old_ones_go(store: Store):
@@ -134,29 +140,30 @@ def test_nothing_is_lost_between_many_who_add(store: Store):
         thread.join()
     read = store.search_health.recent(Scope())[shelf.collection.collection_id]
     assert read.result_cache == HitCounts(hits=240, misses=80)
-    assert read.dense.total == pytest.approx(80 * 1.9)
+    assert (read.dense_probes, read.recall_dense) == (160, pytest.approx(0.95))
 
 
 COUNTS = st.integers(0, 1_000)
 RECALLS = st.lists(st.floats(0, 1), max_size=5)
 
 
-def of_recalls(recalls: list[float]) -> RetrieverRecall:
-    return RetrieverRecall(probes=len(recalls), total=sum(recalls), worst=min(recalls, default=None))
+def of_recalls(recalls: list[float]) -> dict[str, Any]:
+    mean = sum(recalls) / len(recalls) if recalls else None
+    return {"recall_dense": mean, "recall_dense_worst": min(recalls, default=None), "dense_probes": len(recalls)}
 
 
 @given(st.lists(st.tuples(COUNTS, COUNTS, RECALLS), max_size=6))
 def test_sums_are_those_of_all_that_was_seen(parts: list[tuple[int, int, list[float]]]):
     told = [
-        SearchHealth(result_cache=HitCounts(hits=hits, misses=misses), probes=len(recalls), dense=of_recalls(recalls))
+        SearchHealth(result_cache=HitCounts(hits=hits, misses=misses), probes=len(recalls), **of_recalls(recalls))
         for hits, misses, recalls in parts
     ]
     added = sum(told, start=SearchHealth())
     every = [recall for _, _, recalls in parts for recall in recalls]
-    assert added.probes == added.dense.probes == len(every)
-    assert added.dense.worst == min(every, default=None)
+    assert added.probes == added.dense_probes == len(every)
+    assert added.recall_dense_worst == min(every, default=None)
     if every:
-        assert added.dense.mean == pytest.approx(sum(every) / len(every))
-        assert added.dense.worst <= added.dense.mean + 1e-9
+        assert added.recall_dense == pytest.approx(sum(every) / len(every))
+        assert added.recall_dense_worst <= added.recall_dense + 1e-9
     hits, asked = sum(part[0] for part in parts), sum(part[0] + part[1] for part in parts)
     assert added.result_cache.hit_rate == (hits / asked if asked else None)

@@ -17,7 +17,7 @@ from recollect.errors import StoreUnavailableError, UsageError
 from recollect.interruption import stoppable
 from recollect.model import Scope
 from recollect.model.collection import Collection
-from recollect.model.search_health import HitCounts, RetrieverRecall, SearchHealth
+from recollect.model.search_health import HitCounts, SearchHealth
 from recollect.retrieval.candidates import CandidateRequest, Candidates
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.health import SearchMonitor
@@ -118,7 +118,7 @@ class Measurer:
         return self.outcome
 
 
-PROBED = SearchHealth(probes=1, dense=RetrieverRecall(probes=1, total=0.9, worst=0.9))
+PROBED = SearchHealth(probes=1, recall_dense=0.9, recall_dense_worst=0.9, dense_probes=1)
 
 
 def monitor(notebook: Notebook, measurer: Measurer | None = None, **options) -> SearchMonitor:

@@ -33,10 +33,12 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
   AND day <= (now() AT TIME ZONE 'UTC')::date - %(days)s::int
 
 -- recent: the last days of every collection that was searched
-SELECT collection_id, sum(result_hits)::bigint, sum(result_misses)::bigint,
-       sum(embedding_hits)::bigint, sum(embedding_misses)::bigint, sum(probes)::bigint,
-       sum(dense_probes)::bigint, sum(dense_recall), min(dense_worst),
-       sum(lexical_probes)::bigint, sum(lexical_recall), min(lexical_worst), max(last_probe)
+SELECT collection_id, sum(result_hits)::bigint AS result_hits, sum(result_misses)::bigint AS result_misses,
+       sum(embedding_hits)::bigint AS embedding_hits, sum(embedding_misses)::bigint AS embedding_misses,
+       sum(probes)::bigint AS probes, sum(dense_probes)::bigint AS dense_probes, sum(lexical_probes)::bigint AS lexical_probes,
+       sum(dense_recall) / nullif(sum(dense_probes), 0) AS recall_dense, min(dense_worst) AS recall_dense_worst,
+       sum(lexical_recall) / nullif(sum(lexical_probes), 0) AS recall_lexical, min(lexical_worst) AS recall_lexical_worst,
+       max(last_probe) AS last_probe
 FROM search_health
 WHERE tenant_id = %(tenant_id)s AND day > (now() AT TIME ZONE 'UTC')::date - %(days)s::int
 GROUP BY collection_id
