@@ -31,7 +31,7 @@ from recollect.ingest.prepare import searchable_text, with_neighbours
 from recollect.model import Chunk, Document
 from recollect.retrieval import bm25, fusion
 from recollect.retrieval.analysis import Analyzer
-from recollect.retrieval.ranking import apply
+from recollect.retrieval.rerank.apply import apply
 from recollect.retrieval.rerank.base import Candidate
 from recollect.retrieval.rerank.registry import DEFAULTS, make_reranker
 

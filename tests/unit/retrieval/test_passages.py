@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import UsageError
 from recollect.model import RetrievedContext
-from recollect.retrieval.shaping import Gap, Stretch, gaps_between, merge_adjacent, widen
+from recollect.retrieval.passages import Gap, Stretch, gaps_between, merge_adjacent, widen
 
 TEXT = "Leave is 28 days.\n\nAsk early. Carry over five days.\n\nSick leave needs a note.\n"
 

@@ -37,7 +37,7 @@ class Reranker(Protocol):
     """Scores passages against a question, one by one. Safe to share between threads.
 
     Implementations neither order nor drop candidates, and do not mix in the first stage's score: that is what
-    `recollect.retrieval.ranking.apply` does, the same way for all of them.
+    `recollect.retrieval.rerank.apply.apply` does, the same way for all of them.
     """
 
     @property

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import ProviderError, UsageError
 from recollect.interruption import Interrupted, Interruption, check, current
-from recollect.retrieval.ranking import MAX_CALLS, apply, standardised
+from recollect.retrieval.rerank.apply import MAX_CALLS, apply, standardised
 from recollect.retrieval.rerank.base import Candidate
 
 SCORES = st.floats(-1e6, 1e6, allow_nan=False)
