@@ -269,6 +269,9 @@ def _read(node: ast.expr, free: bool) -> _Expected:
             )
         case ast.Constant(value=None):
             return _Expected(("None",))
+        # A field of a record that JSON shows (`recollect.model.record`).
+        case ast.Subscript(value=ast.Name(id="Public" | "PublicIfKnown"), slice=inner):
+            return _read(inner, free)
         case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=elements)) if not _goes_on(elements):
             return _Expected(("tuple",), parts=tuple(_part(one, free) for one in elements))
         case ast.Subscript(value=ast.Name(id="Sequence" | "Iterable" | "tuple"), slice=inner):
