@@ -32,7 +32,6 @@ from recollect.model.usage import TokenUsage
 from recollect.replies import (
     answers,
     contexts,
-    feedback,
     history,
     ingest,
     me,
@@ -286,9 +285,6 @@ def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], An
     yield sessions.deleted_session_json, sessions.deleted_session_json("talk", turns=1, documents=2)
     yield sessions.forgotten_turns_json, sessions.forgotten_turns_json("talk", removed=1)
     yield sessions.ended_session_json, sessions.ended_session_json("desk", documents=1)
-    yield feedback.forgotten_feedback_json, feedback.forgotten_feedback_json(2)
-    adaptation = view.feedback.give(["hr/leave.md"], helpful=True)
-    yield feedback.weight_adaptation_json, feedback.weight_adaptation_json(adaptation, on=False)
 
 
 def of_facts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:

@@ -8,7 +8,6 @@ import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.replies.feedback import forgotten_feedback_json, weight_adaptation_json
 
 if TYPE_CHECKING:
     from recollect.context import WeightAdaptation
@@ -39,17 +38,13 @@ def _not(ctx: CommandContext, *, sources: _Sources, conversation: _Conversation 
 
 def _give(ctx: CommandContext, sources: list[str], conversation: str | None, *, helpful: bool) -> int:
     with ctx.view(session=conversation) as view:
-        adaptation = view.feedback.give([argument_text(source) for source in sources], helpful=helpful)
-        _tell(ctx, adaptation, on=ctx.config.memory.adaptive_weights)
-    return 0
+        return _tell(ctx, view.feedback.give([argument_text(source) for source in sources], helpful=helpful))
 
 
 def _show(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
     """Show what feedback makes of the weights."""
     with ctx.view(session=conversation) as view:
-        adaptation = view.feedback.weights()
-        _tell(ctx, adaptation, on=ctx.config.memory.adaptive_weights)
-    return 0
+        return _tell(ctx, view.feedback.weights())
 
 
 def _reset(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
@@ -57,20 +52,21 @@ def _reset(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
     with ctx.view(session=conversation) as view:
         count = view.feedback.reset()
     if ctx.json:
-        ctx.emit(forgotten_feedback_json(count))
+        ctx.emit({"forgotten": count})
     else:
         ctx.out.print(f"Forgot the feedback on {count:,} {'passage' if count == 1 else 'passages'}.")
     return 0
 
 
-def _tell(ctx: CommandContext, adaptation: WeightAdaptation, *, on: bool) -> None:
+def _tell(ctx: CommandContext, adaptation: WeightAdaptation) -> int:
     if ctx.json:
-        ctx.emit(weight_adaptation_json(adaptation, on=on))
-        return
+        ctx.emit(adaptation)
+        return 0
     weights = adaptation.weights
     ctx.out.print(f"documents {weights.rag:.2f}, memory {weights.memory:.2f} ({adaptation.explanation})")
-    if not on:
+    if not adaptation.on:
         ctx.note("Contexts do not use this: set adaptive_weights = true in [rag.memory].")
+    return 0
 
 
 command(app, "helpful", remote=True)(_helpful)

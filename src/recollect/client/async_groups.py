@@ -18,6 +18,7 @@ from recollect.operations.awaited import (
     AsyncAuditOperations,
     AsyncCollectionOperations,
     AsyncFactOperations,
+    AsyncFeedbackOperations,
     AsyncJobOperations,
     AsyncKeyOperations,
     AsyncLoginOperations,
@@ -90,13 +91,11 @@ class AsyncFacts(_Group, AsyncFactOperations):
     search = awaited(FactCalls.search)
 
 
-class AsyncFeedback(_Group):
+class AsyncFeedback(_Group, AsyncFeedbackOperations):
     """Whether what contexts showed has helped. Awaited."""
 
     give = awaited(FeedbackCalls.give)
-    judge = awaited(FeedbackCalls.judge)
     weights = awaited(FeedbackCalls.weights)
-    reset = awaited(FeedbackCalls.reset)
 
 
 class AsyncGrants(_Group):
@@ -239,7 +238,7 @@ class Groups:
     @property
     def feedback(self) -> AsyncFeedback:
         """Whether what contexts showed has helped."""
-        return AsyncFeedback(FeedbackCalls(self._at), self._connection)
+        return made(AsyncFeedback, FeedbackCalls(self._at), self._connection)
 
     @property
     def grants(self) -> AsyncGrants:

@@ -19,6 +19,7 @@ from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import bind, made
 from recollect.operations.facts import FactOperations
+from recollect.operations.feedback import FeedbackOperations
 from recollect.operations.jobs import JobOperations
 from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
@@ -89,13 +90,11 @@ class Facts(_Group, FactOperations):
     search = sent(FactCalls.search)
 
 
-class Feedback(_Group):
+class Feedback(_Group, FeedbackOperations):
     """Whether what contexts showed has helped."""
 
     give = sent(FeedbackCalls.give)
-    judge = sent(FeedbackCalls.judge)
     weights = sent(FeedbackCalls.weights)
-    reset = sent(FeedbackCalls.reset)
 
 
 class Grants(_Group):
@@ -247,7 +246,7 @@ class Groups:
     @property
     def feedback(self) -> Feedback:
         """Whether what contexts showed has helped."""
-        return Feedback(FeedbackCalls(self._at), self._connection)
+        return made(Feedback, FeedbackCalls(self._at), self._connection)
 
     @property
     def grants(self) -> Grants:

@@ -94,6 +94,7 @@ class WeightAdaptation(Record):
         shift: What was added to memory's weight, and taken from documents'.
         tenant: The feedback on contexts of no session in particular.
         session: The feedback on contexts of the session.
+        on: Whether contexts use it.
     """
 
     base: Public[RetrievalWeights]
@@ -101,6 +102,7 @@ class WeightAdaptation(Record):
     shift: Public[float]
     tenant: Public[FeedbackCounts]
     session: Public[FeedbackCounts]
+    on: Public[bool] = True
 
     @property
     @public

@@ -23,6 +23,7 @@ from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import awaiting
 from recollect.operations.facts import FactOperations
+from recollect.operations.feedback import FeedbackOperations
 from recollect.operations.jobs import JobOperations
 from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
@@ -148,6 +149,19 @@ class AsyncFactOperations(Protocol):
 
     async def list(self, *, superseded: bool = False, cursor: Cursor | None = None, limit: Limit = 100) -> Page[Fact]:
         """List facts, what was said last first."""
+        ...
+
+
+@awaiting(FeedbackOperations)
+class AsyncFeedbackOperations(Protocol):
+    """Whether what contexts and answers showed has helped. Awaited."""
+
+    async def judge(self, position: Number, *, helpful: bool) -> bool:
+        """Say whether an answer helped."""
+        ...
+
+    async def reset(self) -> int:
+        """Forget the feedback."""
         ...
 
 

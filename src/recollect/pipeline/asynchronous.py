@@ -12,6 +12,7 @@ from recollect.operations.awaited import (
     AsyncAuditOperations,
     AsyncCollectionOperations,
     AsyncFactOperations,
+    AsyncFeedbackOperations,
     AsyncJobOperations,
     AsyncKeyOperations,
     AsyncLoginOperations,
@@ -144,13 +145,11 @@ class AsyncFacts(_AsyncGroup, AsyncFactOperations):
     search = threaded(Facts.search)
 
 
-class AsyncFeedback(_AsyncGroup):
+class AsyncFeedback(_AsyncGroup, AsyncFeedbackOperations):
     """`Feedback`, awaited."""
 
     give = threaded(Feedback.give)
-    judge = threaded(Feedback.judge)
     weights = threaded(Feedback.weights)
-    reset = threaded(Feedback.reset)
 
 
 class AsyncFiles(_AsyncGroup):
@@ -361,7 +360,7 @@ class AsyncView:
     @property
     def feedback(self) -> AsyncFeedback:
         """Whether what contexts showed has helped."""
-        return AsyncFeedback(self._inner.feedback, self._threads)
+        return made(AsyncFeedback, self._inner.feedback, self._threads)
 
     @property
     def files(self) -> AsyncFiles:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from typing_extensions import override
 
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.feedback import FeedbackCounts
+from recollect.operations.declaring import implements
+from recollect.operations.feedback import FeedbackOperations
 from recollect.pipeline.remembered_answers import SOURCES
 from recollect.pipeline.standpoint import Group
 
@@ -20,8 +25,9 @@ if TYPE_CHECKING:
 _MEMORY = ("memory:", "fact:")
 
 
+@implements(FeedbackOperations)
 @checked
-class Feedback(Group):
+class Feedback(Group, FeedbackOperations):
     """Feedback on the contexts of a view's conversation, which must have begun; without one, on contexts in general.
 
     See `recollect.View`. Where permissions are enforced, a principal speaks of a conversation of its own.
@@ -62,20 +68,8 @@ class Feedback(Group):
             self._at.assembly.activity.count(scope.tenant_id, "feedback", "helpful" if helpful else "not")
         return self.weights()
 
+    @override
     def judge(self, position: int, *, helpful: bool) -> bool:
-        """Say of an answer in the view's conversation whether it helped: it counts for what it cites, once.
-
-        Args:
-            position: Where the answer stands in the conversation.
-            helpful: Whether it helped.
-
-        Returns:
-            Whether it was counted: what was said of it before stays.
-
-        Raises:
-            UsageError: The view has no conversation.
-            NotFoundError: There is no such conversation, or no answer at that position that cites anything.
-        """
         at, scope = self._at, self._at.present()
         if at.session is None:
             raise UsageError("Say which conversation this is of: view(session=...).")
@@ -100,16 +94,8 @@ class Feedback(Group):
 
         return adapted_weights(self._at, weights or RetrievalWeights.memory_focused(), self._at.session)
 
+    @override
     def reset(self) -> int:
-        """Forget the feedback: the weights are as before it.
-
-        Returns:
-            How many passages it was on.
-
-        Raises:
-            NotFoundError: There is no such conversation.
-            PermissionDeniedError: The principal would move the weights of everybody.
-        """
         scope = self._at.present()
         return self._at.store.feedback.reset(scope, self._conversation(scope))
 
@@ -126,4 +112,6 @@ def adapted_weights(at: Standpoint, base: RetrievalWeights, session: str | None)
     from recollect.context.hybrid import adapted
 
     general, own = at.store.feedback.counts(at.scope, session, user=at.user)
-    return adapted(base, tenant=general, session=own, max_shift=at.config.memory.max_weight_shift)
+    settings = at.config.memory
+    found = adapted(base, tenant=general, session=own, max_shift=settings.max_weight_shift)
+    return replace(found, on=settings.adaptive_weights)

@@ -25,7 +25,6 @@ from recollect.model.record import json_of
 from recollect.model.tenant import TenantQuota
 from recollect.replies.answers import answer_json
 from recollect.replies.contexts import assembled_context_json
-from recollect.replies.feedback import weight_adaptation_json
 from recollect.replies.search import search_reply_json
 from recollect.replies.why_not import why_not_json
 from wires import ASKED, untimed
@@ -104,7 +103,7 @@ SAME = {
     "fact": lambda v: json_of(v.facts.get(1)),
     "fact's history": lambda v: json_of(v.facts.history(1)),
     "facts found": lambda v: json_of(v.facts.search("sister")),
-    "weights": lambda v: weight_adaptation_json(v.feedback.weights(), on=False),
+    "weights": lambda v: json_of(v.feedback.weights()),
     "grants": lambda v: json_of(v.grants.of_collection()),
     "grants of documents": lambda v: [json_of(one) for one in v.grants.of_documents([1, "hr/pay.txt"])],
     "keys": lambda v: json_of(v.keys.list()),

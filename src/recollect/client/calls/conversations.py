@@ -231,20 +231,9 @@ class FeedbackCalls(Calls):
         body = {"sources": sources, "helpful": helpful, **self._whose()}
         return Call(method="POST", path="/v1/feedback", body=body, read=_adaptation)
 
-    def judge(self, position: int, *, helpful: bool) -> Call[bool]:
-        """Say of an answer in the view's conversation whether it helped; returns whether it was counted."""
-        if self._at.session is None:
-            raise UsageError("Say which conversation this is of: view(session=...).")
-        body = {"position": position, "helpful": helpful, **self._whose()}
-        return Call(method="POST", path="/v1/feedback/judgement", body=body, read=lambda told: bool(told["counted"]))
-
     def weights(self) -> Call[WeightAdaptation]:
         """What feedback makes of the configured weights."""
         return Call(method="GET", path="/v1/feedback", query=self._whose(), read=_adaptation)
-
-    def reset(self) -> Call[int]:
-        """Forget it; returns how much there was."""
-        return Call(method="DELETE", path="/v1/feedback", query=self._whose(), read=lambda told: int(told["forgotten"]))
 
     def _whose(self) -> Mapping[str, Any]:
         self._at.require_present()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from recollect.operations.values import Name, Number
+from recollect.operations.values import Name
 from recollect.server.schemas.base import Body
 
 
@@ -16,13 +16,4 @@ class FeedbackBody(Body):
     )
     helpful: bool
     session: Name | None = Field(None, description="In contexts of this conversation; left out: in all.")
-    user: Name | None = Field(None, description="Whose conversation, where several users have one of that id.")
-
-
-class JudgementBody(Body):
-    """Whether an answer of a conversation has helped."""
-
-    session: Name = Field(description="The conversation.")
-    position: Number = Field(description="Where the answer stands in it.")
-    helpful: bool
     user: Name | None = Field(None, description="Whose conversation, where several users have one of that id.")
