@@ -12,7 +12,7 @@ from recollect.operations.declaring import operation
 class MaintenanceOperations(Protocol):
     """The store as a whole: what it holds, and what has passed its time."""
 
-    @operation("GET /v1/stats", "reader", of_collection=True)
+    @operation("GET /v1/stats", "reader", of_view=("collection",))
     def status(self) -> PipelineStatus:
         """Show what the store holds, and how its searches fare.
 
