@@ -149,6 +149,12 @@ def test_weights_that_make_no_sense_are_refused(rag: float, memory: float):
         RetrievalWeights(rag, memory)
 
 
+@pytest.mark.parametrize("weight", [None, "half", True])
+def test_a_weight_that_is_no_number_is_refused_by_name(weight: object):
+    with pytest.raises(UsageError, match="rag"):
+        RetrievalWeights(weight, 0.5)
+
+
 def test_both_sides_are_asked_and_named():
     knowledge = Knowledge([document(1, "Leave is 30 days.")], [turn(1, "I took leave in May.")])
     found = HybridRetriever(knowledge, knowledge).retrieve_hybrid("When is leave?", "chat", 2_000)
