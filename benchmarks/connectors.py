@@ -116,16 +116,11 @@ class Store:
             process.wait()
 
     def documents(self) -> dict[str, int]:
-        found: dict[str, int] = {}
         from recollect import RAGConfig, RAGPipeline
 
         storage = {"data_dir": self.environment["RECOLLECT_DATA_DIR"]}
         with RAGPipeline(RAGConfig(storage=storage, embedding={"provider": "hashing"})) as rag:
-            after = 0
-            while page_of := rag.documents.list(after=after, limit=1_000):
-                found |= {one.source: one.version for one in page_of}
-                after = page_of[-1].document_id
-        return found
+            return {one.source: one.version for one in rag.documents.each()}
 
 
 def require(what: bool, why: str) -> None:

@@ -169,7 +169,7 @@ class Load:
     async def _trim(self) -> None:
         """Erase some of the oldest documents, where there are more than are to be kept."""
         total = (await self._send("GET", "/v1/collections/default")).json()["documents"]
-        page = (await self._send("GET", "/v1/collections/default/documents?limit=50")).json()["documents"]
+        page = (await self._send("GET", "/v1/collections/default/documents?limit=50")).json()["items"]
         # Any of them: others are at it at the same time.
         for one in self._random.sample(page, max(0, min(4, len(page), total - DOCUMENTS))):
             with suppress(LookupError):
@@ -212,7 +212,7 @@ class Load:
                     break
 
     async def read(self) -> None:
-        page = (await self._send("GET", "/v1/collections/default/documents?sort=newest&limit=50")).json()["documents"]
+        page = (await self._send("GET", "/v1/collections/default/documents?sort=newest&limit=50")).json()["items"]
         if page:
             path = f"/v1/documents/{self._random.choice(page)['document_id']}"
             behind = self._random.choice(("", "/content", "/outline", "/chunks", "/history"))

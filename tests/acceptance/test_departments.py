@@ -128,7 +128,7 @@ def test_exports_and_imports_keep_departments(filled):
     exported = {line["source"]: line["department"] for line in lines}
     assert exported == {"hr/leave-2023.md": "hr", "hr/leave-2024.md": "hr", "it/errors.md": "it", "readme.txt": None}
     filled("import", "all.jsonl", "--collection", "copy")
-    copies = filled("documents", "list", "--collection", "copy", "--json").json["documents"]
+    copies = filled("documents", "list", "--collection", "copy", "--json").json["items"]
     assert {one["source"]: one["department"] for one in copies} == exported
 
 

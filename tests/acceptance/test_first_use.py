@@ -66,14 +66,14 @@ def test_a_source_in_two_collections_asks_which(two):
         assert error["type"] == "UsageError"
         for word in ("'a'", "'b'", "--collection"):
             assert word in error["message"]
-    assert two("documents", "list", "-c", "b", "--json").json["documents"], "nothing was changed"
+    assert two("documents", "list", "-c", "b", "--json").json["items"], "nothing was changed"
 
 
 def test_names_mean_the_configured_collection(two, tmp_path):
     """Every command that takes a document: with ``b`` configured, nothing happens to one of ``a``."""
     (tmp_path / "b.toml").write_text('[rag]\ncollection = "b"\n', encoding="utf-8")
     before = two("documents", "list", "-c", "a", "--json").json
-    (known,) = [one["document_id"] for one in before["documents"] if one["source"] == "it/errors.md"]
+    (known,) = [one["document_id"] for one in before["items"] if one["source"] == "it/errors.md"]
     for command, *rest in (
         ["documents show"],
         ["documents delete"],
@@ -97,7 +97,7 @@ def test_names_mean_the_configured_collection(two, tmp_path):
 
 
 def test_documents_of_an_id_are_not_looked_for_elsewhere(two):
-    (only,) = two("documents", "list", "-c", "b", "--json").json["documents"]
+    (only,) = two("documents", "list", "-c", "b", "--json").json["items"]
     refused = two("documents", "delete", only["document_id"], "-c", "a", status=1)
     assert "is in collection 'b', not in 'a'" in refused.err
     assert "no collection 'nope'" in two("documents", "show", "hr/leave.md", "-c", "nope", status=1).err
@@ -239,7 +239,7 @@ def test_tables_are_eighty_columns_wide_and_cut_no_name_that_is_typed_again(wide
 def test_the_next_page_is_of_the_same_collection(two):
     told = two("documents", "list", "-c", "a", "--department", "hr", "--limit", "1").err
     command = told.split("recollect ", 1)[1].split()
-    assert [one["source"] for one in two(*command, "--json").json["documents"]] == ["hr/pay.txt"]
+    assert [one["source"] for one in two(*command, "--json").json["items"]] == ["hr/pay.txt"]
 
 
 def test_an_empty_folder_is_said_to_be_empty(recollect: Recollect, tmp_path: Path):

@@ -9,7 +9,7 @@ def test_turns_of_a_chat_are_listed_shown_and_removed(recollect):
     lines = [{"id": f"turn-{n}", "source": "chat", "text": f"Turn {n} of the talk."} for n in (1, 2, 3)]
     (recollect.folder / "turns.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     recollect("import", "turns.jsonl")
-    listed = recollect("documents", "list", "--json").json["documents"]
+    listed = recollect("documents", "list", "--json").json["items"]
     assert [(one["source"], one["id"]) for one in listed] == [("chat", f"turn-{n}") for n in (1, 2, 3)]
     assert "turn-2" in recollect("documents", "list").out
     assert "chat (turn-" in recollect("query", "talk").out
@@ -21,8 +21,8 @@ def test_turns_of_a_chat_are_listed_shown_and_removed(recollect):
     assert recollect("documents", "delete", "turn-3", "--json").json == {"deleted": 1}
     assert recollect("documents", "delete", "chat", "--json").json == {"deleted": 2}
     recollect("import", "all.jsonl")
-    assert recollect("documents", "list", "--json").json["documents"] == [
+    assert recollect("documents", "list", "--json").json["items"] == [
         {**one, "version": 2, "known_from": again["known_from"]}
-        for one, again in zip(listed, recollect("documents", "list", "--json").json["documents"], strict=True)
+        for one, again in zip(listed, recollect("documents", "list", "--json").json["items"], strict=True)
     ]
     assert recollect("documents", "erase", "chat", "--yes", "--json").json["counts"]["documents"] == 3

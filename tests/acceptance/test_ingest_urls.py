@@ -37,7 +37,7 @@ def test_a_page_is_stored_and_found(allowed: Recollect, site: WebSite) -> None:
     (found,) = json.loads(allowed("query", "Lagan in Dunmore", "--json").out)["results"]
     assert found["source"] == site.url()
     assert allowed("ingest", site.url()).out.startswith("unchanged Lagan")
-    (listed,) = json.loads(allowed("documents", "list", "--json").out)["documents"]
+    (listed,) = json.loads(allowed("documents", "list", "--json").out)["items"]
     assert listed["source"] == site.url()
 
 

@@ -38,7 +38,7 @@ def test_a_background_ingest_is_asked_for_shown_and_run_by_a_worker(recollect: R
     job = recollect("ingest", "docs", "--background", "--json").json
     assert (job["kind"], job["status"], job["arguments"]["paths"]) == ("ingest", "pending", [str(folder)])
     assert "waits for a worker" in recollect("ingest", "docs", "--background").out
-    assert recollect("documents", "list", "--json").json["documents"] == []
+    assert recollect("documents", "list", "--json").json["items"] == []
     assert [one["job_id"] for one in recollect("jobs", "list", "--json").json["items"]] == [2, 1]
     first = recollect("jobs", "list", "--limit", "1", "--json").json
     for more in (["--cursor", first["next_cursor"]], ["--before", "2"]):
@@ -123,7 +123,7 @@ def test_a_worker_watches_a_source_beside_its_jobs_and_leaves_it_to_the_next(rec
         worker.terminate()
         told = worker.communicate(timeout=60)[1]
     assert worker.returncode == 0, told
-    listed = recollect("documents", "list", "--json").json["documents"]
+    listed = recollect("documents", "list", "--json").json["items"]
     assert sorted(one["source"] for one in listed) == ["pay.md", "rent.md"]
     jobs = recollect("jobs", "list", "--json").json["items"]
     assert [one["status"] for one in jobs if one["kind"] == "watch"] == ["pending"], "it waits for the next worker"

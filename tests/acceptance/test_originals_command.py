@@ -12,7 +12,7 @@ def stored(recollect) -> str:
     recollect.environment["RECOLLECT_INGEST__KEEP_ORIGINALS"] = "always"
     recollect("ingest", page)
     page.unlink()
-    return recollect("documents", "list", "--json").json["documents"][0]["source"]
+    return recollect("documents", "list", "--json").json["items"][0]["source"]
 
 
 def test_an_original_is_given_out_read_anew_and_erased(recollect, stored):

@@ -149,7 +149,7 @@ def test_personas_bring_grants_for_a_folder_that_is_ingested_for_the_test(recoll
 
 
 def test_nobody_takes_over_by_his_commands(guarded, office):
-    before = guarded("documents", "list", "--json").json["documents"]
+    before = guarded("documents", "list", "--json").json["items"]
     assert guarded("ingest", office, *EVE, status=1).err.count("writer") == 1
     guarded("grants", "collection", "--writer", "user:eve")
     told = guarded("ingest", office, *EVE, "--json").json["documents"]
@@ -157,7 +157,7 @@ def test_nobody_takes_over_by_his_commands(guarded, office):
     guarded("documents", "delete", "hr/pay.txt", *EVE)  # her own of that name
     assert "Salaries" in guarded("documents", "show", "hr/pay.txt", *ANN).out
     assert "may not change" in guarded("documents", "delete", "hr/pay.txt", *ANN, status=1).err
-    after = guarded("documents", "list", "--json").json["documents"]
+    after = guarded("documents", "list", "--json").json["items"]
     assert [one for one in after if one["document_id"] in {old["document_id"] for old in before}] == before
 
 
@@ -171,7 +171,7 @@ def test_a_folder_that_is_ingested_into_a_store_that_was_imported_opens_nothing(
         other = type(recollect)(recollect.folder, recollect.environment | {"RECOLLECT_DSN": dsn})
         assert other("import", "all.jsonl", "--json").json["documents"]["added"] == 2
         assert other("ingest", docs, "--json").json["documents"]["updated"] == 2
-        assert len(other("documents", "list", "--json").json["documents"]) == 2
+        assert len(other("documents", "list", "--json").json["items"]) == 2
         assert sources(other, "salaries", *EVE) == {"readme.txt"}
         assert "25th" not in other("query", "salaries", "--as", "sam", "--json").out
         assert "25th" in other("query", "salaries", "--as", "ann", "--roles", "clerk", "--json").out

@@ -43,12 +43,14 @@ def test_collections(recollect, office):
 def test_documents(recollect, office):
     recollect("ingest", office)
     listed = recollect("documents", "list", "--json").json
-    assert len(listed["documents"]) == 4
-    assert listed["next_after"] is None
+    assert len(listed["items"]) == 4
+    assert listed["next_cursor"] is None
     page = recollect("documents", "list", "--limit", "3", "--json").json
-    rest = recollect("documents", "list", "--after", page["next_after"], "--json").json
-    assert page["documents"] + rest["documents"] == listed["documents"]
-    hr = recollect("documents", "list", "--department", "hr", "--json").json["documents"]
+    rest = recollect("documents", "list", "--cursor", page["next_cursor"], "--json").json
+    assert page["items"] + rest["items"] == listed["items"]
+    last = page["items"][-1]["document_id"]
+    assert recollect("documents", "list", "--after", str(last), "--json").json == rest
+    hr = recollect("documents", "list", "--department", "hr", "--json").json["items"]
     assert {document["source"] for document in hr} == {"hr/leave.md", "hr/pay.txt"}
 
     shown = recollect("documents", "show", "hr/pay.txt", "--json").json
@@ -60,7 +62,7 @@ def test_documents(recollect, office):
     assert recollect("documents", "delete", "hr/pay.txt", "--json").json == {"deleted": 1}
     assert recollect("documents", "delete", "hr/pay.txt", "--json").json == {"deleted": 0}
     assert recollect("documents", "erase", "hr/leave.md", "it/errors.md", "--json").json["erased"] == 2
-    left = recollect("documents", "list", "--json").json["documents"]
+    left = recollect("documents", "list", "--json").json["items"]
     assert [document["source"] for document in left] == ["readme.txt"]
     assert recollect("db", "check", "--json").json["ok"]
 

@@ -199,7 +199,7 @@ def test_a_file_that_changes_on_its_way_is_refused_whole(pipeline: RAGPipeline, 
     with pytest.raises(UsageError, match="changed while it was stored"):
         pipeline.ingest(Document(content="A log.", source="log.txt", original=original))
     assert kept(dsn) == (0, 0, 0)
-    assert pipeline.documents.list() == []
+    assert not pipeline.documents.list()
 
 
 def test_what_breaks_off_in_the_middle_leaves_nothing(pipeline: RAGPipeline, dsn: str):
@@ -211,7 +211,7 @@ def test_what_breaks_off_in_the_middle_leaves_nothing(pipeline: RAGPipeline, dsn
     with pytest.raises((OSError, RecollectError)):
         pipeline.ingest(Document(content="A text.", source="a", original=original))
     assert kept(dsn) == (0, 0, 0)
-    assert pipeline.documents.list() == []
+    assert not pipeline.documents.list()
 
 
 def test_writers_of_the_same_bytes_and_erasers_meet_without_losing_any(pipeline: RAGPipeline, dsn: str):

@@ -259,7 +259,7 @@ def test_a_job_whose_address_is_refused_is_not_asked_for(guarded, dsn: str):
     with pytest.raises(PersonalDataError, match="url"):
         rag.ingest_url(f"https://docs.example/?to={EMAIL}", wait=False)
     assert not rag.jobs.list()
-    assert rag.documents.list() == []
+    assert not rag.documents.list()
     assert places_of(dsn, EMAIL) == []
 
 

@@ -80,16 +80,13 @@ def _forget_other_copies(view: View, folder: Path) -> None:
     """Another installation's copy of the handbook would answer every question twice."""
     if all(place.name != COLLECTION for place in view.collections.each()):
         return
-    after = 0
-    while page := view.documents.list(after=after, limit=500):
-        after = page[-1].document_id
-        copies = [
-            record.document_id
-            for record in page
-            if record.origin != folder.as_posix() and Path(record.origin).name in {"_handbook", "handbook"}
-        ]
-        if copies:
-            view.documents.erase(copies)
+    copies = [
+        record.document_id
+        for record in view.documents.each()
+        if record.origin != folder.as_posix() and Path(record.origin).name in {"_handbook", "handbook"}
+    ]
+    if copies:
+        view.documents.erase(copies)
 
 
 def _as_json(report: IngestReport, answers: list[Answer]) -> dict[str, Any]:

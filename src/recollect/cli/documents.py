@@ -23,9 +23,12 @@ from recollect.cli.history import (
     show_receipt,
 )
 from recollect.errors import ParseError
+from recollect.model.page import MOST_OF_A_PAGE, cursor_at
 from recollect.model.record import json_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.model import IngestResult
     from recollect.model.document_record import DocumentRecord
     from recollect.pipeline import View
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
 
 _Documents = Annotated[list[str], typer.Argument(metavar="ID…", help="Documents, by number, by source or by given id.")]
+_Cursor = Annotated[str | None, typer.Option(help="Where the page begins, as the page before tells.")]
+_After = Annotated[int, typer.Option(min=0, hidden=True, help="As --cursor, by the id that stands last before it.")]
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -52,30 +57,32 @@ def _list(
     status: Annotated[
         _Status | None, typer.Option(help="Only those that are stored, that a job is to store, or that it could not.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Documents at most.")] = 100,
-    after: Annotated[int, typer.Option(min=0, help="Only documents behind this id: the next page.")] = 0,
+    cursor: _Cursor = None,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_OF_A_PAGE, help="Documents at most.")] = 100,
+    after: _After = 0,
 ) -> int:
     """List the documents of a collection."""
-    principal = access.principal(department)
+    principal, begin = access.principal(department), _begin(cursor, after)
     with ctx.view(principal=principal) as view:
         wanted = department if principal is None else None
         found = view.documents.list(
-            department=wanted, status=None if status is None else status.value, after=after, limit=limit + 1
+            department=wanted, status=None if status is None else status.value, cursor=begin, limit=limit
         )
-        warnings = [] if found or after or principal or status else _why_none(view, department)
-    page, more = found[:limit], len(found) > limit
+        warnings = [] if found or begin or principal or status else _why_none(view, department)
     if ctx.json:
-        told = {"collection": ctx.collection, "documents": json_of(page)}
-        told["next_after"] = page[-1].document_id if page and more else None
-        ctx.emit(told | ({"warnings": warnings} if warnings else {}))
+        ctx.emit(json_of(found) | ({"warnings": warnings} if warnings else {}))
         return 0
-    _show_list(ctx, page, nothing="\n".join(warnings) or "No documents.")
-    if more:
+    _show_list(ctx, found, nothing="\n".join(warnings) or "No documents.")
+    if found.next_cursor is not None:
         same = f" -c {shlex.quote(ctx.collection)}" if ctx.names_collection else ""
         same += f" --status {status}" if status else ""
         same += f" --department {shlex.quote(department)}" if department else ""
-        ctx.note(f"There are more: recollect documents list{same} --after {page[-1].document_id}")
+        ctx.note(f"There are more: recollect documents list{same} --cursor {found.next_cursor}")
     return 0
+
+
+def _begin(cursor: str | None, after: int) -> str | None:
+    return cursor_at(after) if cursor is None and after else cursor
 
 
 def _why_none(view: View, department: str | None) -> list[str]:
@@ -84,7 +91,7 @@ def _why_none(view: View, department: str | None) -> list[str]:
     return vain(view, RetrievalOptions(department=(department,) if department else ()))
 
 
-def _show_list(ctx: CommandContext, records: list[DocumentRecord], *, nothing: str) -> None:
+def _show_list(ctx: CommandContext, records: Sequence[DocumentRecord], *, nothing: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -168,17 +175,18 @@ def _duplicates(
     ctx: CommandContext,
     actor: ActorOptions,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Groups at most.")] = 100,
-    after: Annotated[int, typer.Option(min=0, help="Only groups behind this id: the next page.")] = 0,
+    cursor: _Cursor = None,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_OF_A_PAGE, help="Groups at most.")] = 100,
+    after: _After = 0,
 ) -> int:
     """List documents that have the same text, group by group, in all collections.
 
     `recollect documents show ID` names those that say nearly the same, too.
     """
     with ctx.view(principal=actor.actor()) as view:
-        groups = view.documents.list_duplicates(after=after, limit=limit)
+        groups = view.documents.list_duplicates(cursor=_begin(cursor, after), limit=limit)
     if ctx.json:
-        ctx.emit({"groups": json_of(groups)})
+        ctx.emit(groups)
         return 0
     for group in groups:
         ctx.out.print(f"{len(group):,} documents:", style="dim")
@@ -186,6 +194,8 @@ def _duplicates(
             ctx.out.print(plain(f"  {one.document_id}  {one.source} ({one.collection})"), soft_wrap=True)
     if not groups:
         ctx.out.print("No two documents have the same text.")
+    if groups.next_cursor is not None:
+        ctx.note(f"There are more: recollect documents duplicates --cursor {groups.next_cursor}")
     return 0
 
 

@@ -449,7 +449,6 @@ def _percent(change: float | None) -> str:
 
 # Reading every document of a large collection would take long and add little.
 _MAX_DOCUMENTS = 500
-_PAGE = 500
 
 _COMMENT = """\
 Drafted from the documents by `recollect eval make`, without a language model. Read every case: delete what
@@ -497,9 +496,7 @@ def _documents(ctx: CommandContext, view: View) -> Iterator[tuple[str, str]]:
     """The collection's documents; of many, some from all over it."""
     from recollect.evaluation.rag_test import tracked
 
-    ids: list[int] = []
-    while page := view.documents.list(status="embedded", after=ids[-1] if ids else 0, limit=_PAGE):
-        ids += [record.document_id for record in page]
+    ids = [record.document_id for record in view.documents.each(status="embedded")]
     chosen = ids[:: max(1, -(-len(ids) // _MAX_DOCUMENTS))]
     with WorkBar(ctx.err, "Reading", unit="documents") as bar:
         for document_id in tracked(chosen, bar.update):

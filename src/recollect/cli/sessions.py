@@ -108,7 +108,7 @@ def _documents(view: View, name: str, limit: int) -> tuple[DocumentSession, list
         found = view.sessions.get(name)
     except NotFoundError:
         return None
-    return found, [] if found.expired else view.view(session=name).documents.list(limit=limit)
+    return found, [] if found.expired else [*view.view(session=name).documents.list(limit=limit)]
 
 
 def _show_turns(ctx: CommandContext, record: SessionRecord, turns: list[Episode], *, after: int, limit: int) -> None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
     from recollect.model import Answer, IngestResult, RetrievalOptions, SearchReply
     from recollect.model.document_record import DocumentRecord
+    from recollect.model.page import Page
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -468,7 +469,7 @@ if TYPE_CHECKING:
         # What the type checker knows of the awaited methods is held by the type checker.
         assert_type(view.view(as_of="7d"), AsyncView)
         assert_type(await view.search("leave"), SearchReply)
-        assert_type(await view.documents.list(limit=5), list[DocumentRecord])
+        assert_type(await view.documents.list(limit=5), Page[DocumentRecord])
         assert_type(await view.ingest("A text.", force=True), IngestResult)
         assert_type(await view.ingest([Path("docs")], sync=True), IngestReport)
         async for piece in view.ask_stream("leave"):

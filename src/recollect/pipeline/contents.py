@@ -11,6 +11,7 @@ from recollect.errors import NotFoundError, SessionExpiredError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.contents import DocumentOutline, ExactMatch, GrepReply, MatchedDocument, Stop
 from recollect.model.outline import page_at, section_path
+from recollect.model.page import Page, every, number_at
 from recollect.model.shown import show
 from recollect.pipeline.standpoint import Group
 
@@ -81,34 +82,34 @@ class Contents(Group):
         return part
 
     def chunks(
-        self, document_id: int, *, after: int = -1, limit: int = 100, start: int = 0, end: int | None = None
-    ) -> Sequence[DocumentChunk]:
+        self, document_id: int, *, cursor: str | None = None, limit: int = 100, start: int = 0, end: int | None = None
+    ) -> Page[DocumentChunk]:
         """What a document was cut into, in order: what is embedded, searched and found.
 
         Args:
             document_id: Of the document.
-            after: The last position of the page before; -1: from the beginning.
+            cursor: ``next_cursor`` of the page before; None: the first page.
             limit: How many at most, 1 to 10,000.
             start: Only those that hold this character of the text or one behind it.
             end: Only those that hold a character before this one; None: to the end.
 
         Raises:
-            UsageError: A limit is out of range.
+            UsageError: A limit is out of range, or the cursor is none of this list.
             NotFoundError: There is no such document where the view looks.
         """
-        _require_range("after", after, -1, 2**31 - 1)
+        position = number_at(cursor)
+        after = -1 if position is None else min(position, 2**31 - 1)
         _require_range("limit", limit, 1, MAX_CHUNKS)
         _require_range("start", start, 0, 2**31 - 2)
         stop = 2**31 - 1 if end is None else end
         _require_range("end", stop, 0, 2**31 - 1)
-        return self._of(document_id, self._at.store.contents.chunks, after=after, limit=limit, start=start, end=stop)
+        read = self._at.store.contents.chunks
+        found = self._of(document_id, read, after=after, limit=limit + 1, start=start, end=stop)
+        return Page.of(found, limit, lambda chunk: chunk.position)
 
     def each_chunk(self, document_id: int, *, start: int = 0, end: int | None = None) -> Iterator[DocumentChunk]:
         """All chunks that `chunks` gives with these arguments, page by page as they are read."""
-        after = -1
-        while page := self.chunks(document_id, after=after, start=start, end=end):
-            yield from page
-            after = page[-1].position
+        return every(self.chunks, document_id, start=start, end=end)
 
     def download(self, document_id: int) -> Iterator[bytes]:
         """The bytes of `original`, piece by piece.
@@ -202,24 +203,26 @@ class Contents(Group):
 
     # Last of the public ones: its name is a type's in what stands before it.
     def list(
-        self, *, name: str | None = None, department: str | None = None, after: int = 0, limit: int = 100
-    ) -> list[DocumentEntry]:
+        self, *, name: str | None = None, department: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Page[DocumentEntry]:
         """The documents, by id.
 
         Args:
             name: Only those whose source or title holds this, in whatever case; None: all.
             department: Only of this one.
-            after: The last id of the page before.
+            cursor: ``next_cursor`` of the page before; None: the first page.
             limit: How many at most, 1 to 1,000.
 
         Raises:
-            UsageError: A limit is out of range.
+            UsageError: The limit is out of range, or the cursor is none of this list.
             NotFoundError: There is no such collection or session.
         """
         _require_range("limit", limit, 1, MAX_ENTRIES)
         scope, places = self._places()
-        contents = self._at.store.contents
-        return contents.entries(scope, places, name=name, department=department, after=after, limit=limit)
+        found = self._at.store.contents.entries(
+            scope, places, name=name, department=department, after=number_at(cursor) or 0, limit=limit + 1
+        )
+        return Page.of(found, limit, lambda one: one.document_id)
 
     def _of(self, document_id: int, read: Callable[..., T], **how: int) -> T:
         """Read one document; the error for one of another collection says which."""

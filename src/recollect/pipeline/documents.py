@@ -18,6 +18,7 @@ from recollect.model.document_record import DOCUMENT_STATUSES
 from recollect.model.filter import Condition, conditions_in, parse_filter
 from recollect.model.history import ErasureProbe, EvidenceDiff, MovedEvidence, VersionDiff
 from recollect.model.keywords import refined
+from recollect.model.page import Page, every, number_at
 from recollect.model.shown import show
 from recollect.model.time import Moment, read_lifetime, read_time
 from recollect.pipeline.preparing import make_door, make_preparer
@@ -232,14 +233,18 @@ class Documents(Group):
         repository = self._at.store.duplicates
         return repository.of_document(scope, document_id, likeness=likeness, threshold=NEARLY_THE_SAME)
 
-    def list_duplicates(self, *, after: int = 0, limit: int = 100) -> Sequence[tuple[SameDocument, ...]]:
+    def list_duplicates(self, *, cursor: str | None = None, limit: int = 100) -> Page[tuple[SameDocument, ...]]:
         """Documents of the tenant that have the same text, group by group.
 
         Args:
-            after: The first id of the last group of the page before.
+            cursor: ``next_cursor`` of the page before; None: the first page.
             limit: How many groups at most.
+
+        Raises:
+            UsageError: The cursor is none of this list.
         """
-        return self._at.store.duplicates.groups(self._at.present(), after=after, limit=limit)
+        found = self._at.store.duplicates.groups(self._at.present(), after=number_at(cursor) or 0, limit=limit + 1)
+        return Page.of(found, limit, lambda group: min(one.document_id for one in group))
 
     def reread(self, document: int | str, *, force: bool = False) -> IngestResult:
         """Read the kept original of a document anew, as files are read, cut and embedded now: a new version.
@@ -396,12 +401,9 @@ class Documents(Group):
         newest_first: bool = False,
     ) -> Iterator[DocumentRecord]:
         """All documents that `list` gives with these arguments, page by page as they are read."""
-        after = 0
-        while page := self.list(
-            department=department, status=status, source=source, tags=tags, newest_first=newest_first, after=after
-        ):
-            yield from page
-            after = page[-1].document_id
+        return every(
+            self.list, department=department, status=status, source=source, tags=tags, newest_first=newest_first
+        )
 
     # Last: its name is a type's in what stands before it.
     def list(
@@ -412,9 +414,9 @@ class Documents(Group):
         source: str | None = None,
         tags: Sequence[str] = (),
         newest_first: bool = False,
-        after: int = 0,
+        cursor: str | None = None,
         limit: int = 100,
-    ) -> list[DocumentRecord]:
+    ) -> Page[DocumentRecord]:
         """The documents of the view's collection, or of its session, by id and without their contents.
 
         Those that a job is to store are among them as ``pending``, those whose job has failed as ``error``, with the
@@ -426,27 +428,28 @@ class Documents(Group):
             source: Only those whose own source, or whose origin (a folder, a web domain, ``upload``), is this.
             tags: Only those with all of these; what is not stored yet has none.
             newest_first: The largest ids first.
-            after: The last id of the page before; 0: the first page.
+            cursor: ``next_cursor`` of the page before; None: the first page.
             limit: How many at most.
 
         Raises:
             NotFoundError: There is no such collection or session. The default collection is empty rather than missing.
             SessionExpiredError: The session's time is over.
-            UsageError: There is no such status.
+            UsageError: There is no such status, or the cursor is none of this list.
         """
         _require_status(status)
-        scope, store = self._at.present(), self._at.store
-        page: dict[str, Any] = {"source": source, "newest_first": newest_first, "after": after, "limit": limit}
+        scope, store, after = self._at.present(), self._at.store, number_at(cursor) or 0
+        page: dict[str, Any] = {"source": source, "newest_first": newest_first, "after": after, "limit": limit + 1}
         wanted: dict[str, Any] = {"department": department, "tags": tags, **page}
         if self._at.session is not None:
             from recollect.pipeline.search import label, session_place
 
             with session_place(self._at, scope) as (own, place):
                 stored = store.documents.list_page(own, place, **wanted)
-            return [replace(record, collection=label(self._at.session)) for record in stored]
+            named = [replace(record, collection=label(self._at.session)) for record in stored]
+            return Page.of(named, limit, _number)
         name = self._at.collection
         if name == DEFAULT_COLLECTION and store.collections.find(scope, name) is None:
-            return []
+            return Page(())
         place = self._at.place(scope)
         found: dict[int, DocumentRecord] = {}
         if status != "embedded" and department is None and not tags:
@@ -456,7 +459,11 @@ class Documents(Group):
             # Behind the others: what is stored between the two looks is among these.
             stored = store.documents.list_page(scope, place, **wanted)
             found |= {record.document_id: record for record in stored}
-        return sorted(found.values(), key=lambda record: record.document_id, reverse=newest_first)[:limit]
+        return Page.of(sorted(found.values(), key=_number, reverse=newest_first), limit, _number)
+
+
+def _number(record: DocumentRecord) -> int:
+    return record.document_id
 
 
 def _require_status(status: str | None) -> None:

@@ -136,10 +136,12 @@ class _Engine:
 
 
 def _documents(view: View) -> Iterator[DocumentRights]:
-    after = 0
-    while page := view.documents.list(after=after, limit=_PAGE_DOCUMENTS):
-        after = page[-1].document_id
+    cursor: str | None = None
+    while page := view.documents.list(cursor=cursor, limit=_PAGE_DOCUMENTS):
         yield from map(_rights, view.store.access.of_documents(view.scope, [one.document_id for one in page]))
+        cursor = page.next_cursor
+        if cursor is None:
+            break
 
 
 def _rights(told: DocumentPermissions) -> DocumentRights:

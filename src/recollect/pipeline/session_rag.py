@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recollect.model import IngestResult, Principal
     from recollect.model.document_record import DocumentRecord
     from recollect.model.keywords import SearchKeywords
+    from recollect.model.page import Page
     from recollect.model.time import Moment
     from recollect.pipeline.view import View
 
@@ -109,9 +110,11 @@ class SessionRAG(OwnedPipeline):
             paths, force=force, follow_links=follow_links, tags=tags, on_progress=on_progress
         )
 
-    def session_documents(self, session_id: str, *, after: int = 0, limit: int = 100) -> list[DocumentRecord]:
+    def session_documents(
+        self, session_id: str, *, cursor: str | None = None, limit: int = 100
+    ) -> Page[DocumentRecord]:
         """The documents of a session by id, without their contents; see `Documents.list`."""
-        return self.session(session_id).documents.list(after=after, limit=limit)
+        return self.session(session_id).documents.list(cursor=cursor, limit=limit)
 
     def search_session(
         self,

@@ -73,7 +73,7 @@ class Sessions(Group):
         """
         from recollect.pipeline.documents import Documents
 
-        return Documents(replace(self._at, session=session_id, collections=None)).list()
+        return [*Documents(replace(self._at, session=session_id, collections=None)).list()]
 
     def renew(self, session_id: str) -> DocumentSession:
         """Begin the time of a session anew.

@@ -353,7 +353,7 @@ TOLD: dict[str, Mapping[str, str]] = {
         "vector_store_id": "$request.path.name",
         "file": "$response.body#/document_id",
     },
-    "GET /v1/collections/{name}/documents": {"document_id": "$response.body#/documents/0/document_id"},
+    "GET /v1/collections/{name}/documents": {"document_id": "$response.body#/items/0/document_id"},
     "GET /v1/documents": {"document_id": "$response.body#/document_id"},
     "POST /v1/collections/{name}/spaces": {"name": "$request.path.name", "job_id": "$response.body#/job_id"},
     "POST /v1/collections/{name}/spaces/rollback": {"job_id": "$response.body#/job_id"},

@@ -125,7 +125,7 @@ def _body(declared: Operation) -> type[Body]:
     return create_model(_named(declared, "Body"), __base__=Body, **fields)
 
 
-class _Titled:
+class Titled:
     """Names a generic record by what it holds: generators of clients name their classes by titles."""
 
     def __init__(self, kind: object) -> None:
@@ -145,7 +145,7 @@ def _reply(declared: Operation) -> Any:  # noqa: ANN401 - a type
         return None
     name = declared.http.reply
     if name is None:
-        return Annotated[declared.returns, _Titled(declared.returns)]
+        return Annotated[declared.returns, Titled(declared.returns)]
     fields: Any = {name: (declared.returns, ...)}
     return create_model(_named(declared, "Reply"), **fields)
 

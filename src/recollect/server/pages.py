@@ -11,11 +11,10 @@ from fastapi import Depends, Query
 
 from recollect.model.arguments import UNSTORABLE
 from recollect.model.page import position_of, unknown_cursor
-from recollect.operations.values import Text
+from recollect.operations.values import Cursor, Limit
 
 T = TypeVar("T")
 
-_MOST = 1_000
 _HIGHEST = 2**63 - 1
 
 
@@ -102,12 +101,11 @@ class Page:
         return found
 
 
-async def page(
-    limit: Annotated[int, Query(ge=1, le=_MOST, description="Entries at most.")] = 100,
-    cursor: Annotated[
-        Text | None, Query(max_length=2_000, description="`next_cursor` of the page before; left out: the first page.")
-    ] = None,
-) -> Page:
+PageLimit = Annotated[Limit, Query(description="Entries at most.")]
+PageCursor = Annotated[Cursor | None, Query(description="`next_cursor` of the page before; left out: the first page.")]
+
+
+async def page(limit: PageLimit = 100, cursor: PageCursor = None) -> Page:
     """The page that a request asks for."""
     return Page(limit=limit, cursor=cursor)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.errors import NotFoundError, SessionExpiredError, UsageError
 from recollect.model import RetrievalOptions
+from recollect.model.page import cursor_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -194,11 +195,10 @@ def list_documents(
     view: View, room: Room, *, after: int, limit: int, name: str | None = None, department: str | None = None
 ) -> dict[str, Any]:
     """Which documents there are."""
-    # One more than is shown tells whether there are more.
-    found = view.contents.list(name=name, department=department, after=after, limit=limit + 1)
-    shown = _fitting((_entry(one) for one in found[:limit]), room)
+    found = view.contents.list(name=name, department=department, cursor=cursor_at(after), limit=limit)
+    shown = _fitting((_entry(one) for one in found), room)
     told: dict[str, Any] = {"documents": shown}
-    if len(shown) < len(found):
+    if len(shown) < len(found) or found.next_cursor is not None:
         told["continue_with"] = {"after": shown[-1]["document_id"] if shown else after}
     elif not shown:
         told["note"] = "There are no more documents." if after else "There are no such documents."

@@ -157,7 +157,7 @@ def test_files_are_sent_and_found(served, remote, tmp_path: Path):
     told = remote("ingest", folder, "-c", "fresh", "--tag", "new", "--json").json
     assert told["documents"] == {"added": 2, "updated": 0, "unchanged": 0, "removed": 0, "failed": 0, "skipped": 0}
     assert told["chunks"] == 2
-    listed = remote("documents", "list", "-c", "fresh", "--json").json["documents"]
+    listed = remote("documents", "list", "-c", "fresh", "--json").json["items"]
     assert {(one["source"], one["department"]) for one in listed} == {("hr/hours.md", "hr"), ("readme.txt", None)}
     asked = remote("ingest", folder / "readme.txt", "-c", "fresh", "--background", "--json").json["jobs"]
     assert [job["kind"] for job in asked] == ["ingest_upload"]
@@ -204,7 +204,7 @@ def test_what_became_of_a_document_is_changed_and_a_collection_taken_along(serve
     first = view.ingest(Document(content="The gate opens at six.", source="gate.md"))
     view.ingest(Document(content="The gate opens at seven.", source="gate.md"))
     view.ingest(Document(content="The gate opens at seven.", source="copy.md"))
-    assert len(remote("documents", "duplicates", "--json").json["groups"]) == 1
+    assert len(remote("documents", "duplicates", "--json").json["items"]) == 1
     told = remote("documents", "restore", "gate.md", "1", "-c", "turned", "--json").json
     assert (told["document_id"], told["version"], told["status"]) == (first.document_id, 3, "updated")
     assert view.documents.get("gate.md").content == "The gate opens at six."

@@ -21,6 +21,7 @@ from recollect.errors import (
 from recollect.model.document_session import SessionConfig
 from recollect.model.keywords import RecallKeywords, SearchKeywords
 from recollect.model.memory import RecallOptions
+from recollect.model.page import cursor_at
 from recollect.model.record import json_of
 from recollect.model.tenant import TenantQuota
 from recollect.replies.answers import answer_json
@@ -75,7 +76,7 @@ SAME = {
     "collection": lambda v: json_of(v.collections.get("it")),
     "documents": lambda v: json_of(v.documents.list()),
     "documents, filtered": lambda v: json_of(v.documents.list(tags=("official",), newest_first=True, limit=1)),
-    "documents behind one": lambda v: json_of(v.documents.list(after=1)),
+    "documents behind one": lambda v: json_of(v.documents.list(cursor=cursor_at(1))),
     "document": lambda v: json_of(v.documents.get("hr/leave.md")),
     "duplicates": lambda v: repr(v.documents.duplicates(1)),
     "hints": lambda v: v.documents.filter_hints(RetrievalOptions(tags=("no-such-tag",))),
@@ -159,10 +160,10 @@ def test_options_are_keywords_and_a_reply_is_its_results(served, client):
 def test_lists_are_gone_through_and_a_conversation_is_held_by_both(served, client):
     for view in (served.rag, client):
         assert [*view.collections.each()] == [*view.collections.list()]
-        assert [*view.documents.each()] == view.documents.list(limit=1_000)
-        assert [*view.documents.each(newest_first=True)] == view.documents.list(newest_first=True, limit=1_000)
+        assert [*view.documents.each()] == [*view.documents.list(limit=1_000)]
+        assert [*view.documents.each(newest_first=True)] == [*view.documents.list(newest_first=True, limit=1_000)]
         first = view.documents.list()[0].document_id
-        assert [*view.contents.each_chunk(first)] == view.contents.chunks(first, limit=1_000)
+        assert [*view.contents.each_chunk(first)] == [*view.contents.chunks(first, limit=1_000)]
         found = view.contents.grep("annual leave", limit=3)
         assert found.documents and found == served.rag.contents.grep("annual leave", limit=3)
         assert view.contents.list(limit=2) == served.rag.contents.list(limit=2)

@@ -76,7 +76,7 @@ def test_texts_that_are_none(client):
         reply = client.post("/v1/collections/default/documents", json=body)
         assert reply.status_code == status, (body, reply.text)
         assert reply.headers["content-type"] == "application/problem+json"
-    assert client.get("/v1/collections/default/documents").json()["documents"] == []
+    assert client.get("/v1/collections/default/documents").json()["items"] == []
 
 
 def test_a_misspelt_collection_is_not_made(rag, client):
@@ -104,8 +104,8 @@ def test_lists_are_read_page_by_page_and_filtered(rag, client):
                 "/v1/collections/default/documents",
                 params={**query, "limit": 2, **({"cursor": cursor} if cursor else {})},
             ).json()
-            assert len(page["documents"]) <= 2
-            found += [one["source"] for one in page["documents"]]
+            assert len(page["items"]) <= 2
+            found += [one["source"] for one in page["items"]]
             cursor = page["next_cursor"]
             if cursor is None:
                 return found
@@ -148,7 +148,7 @@ def test_what_a_document_says_is_read_in_parts(client):
     while True:
         query = {"limit": 1, **({"cursor": cursor} if cursor else {})}
         page = client.get(f"/v1/documents/{number}/chunks", params=query).json()
-        chunks += page["chunks"]
+        chunks += page["items"]
         cursor = page["next_cursor"]
         if cursor is None:
             break
@@ -297,7 +297,7 @@ def test_other_tenants_and_numbers_that_are_none_find_nothing(rag, client, conne
             reply = other.request(method, path, json=body)
             assert reply.status_code == 404, (method, path, reply.text)
             assert "leave" not in reply.text.lower()
-    assert other.get("/v1/collections/default/documents").json()["documents"] == []
+    assert other.get("/v1/collections/default/documents").json()["items"] == []
     for bad in ("0", "-1", "x", str(2**63), "1.5", "%00", "1e3"):
         assert client.get(f"/v1/documents/{bad}").status_code in {404, 422}
     assert client.get(f"/v1/documents/{number}").json()["version"] == 1
@@ -308,7 +308,7 @@ def test_whoever_may_not_read_finds_nothing_and_whoever_may_not_write_changes_no
     shown = put(client, content="For everybody", source="all.md")["document_id"]
     for method, path, body in every_request(secret):
         assert ada.request(method, path, json=body).status_code == 404, (method, path)
-    listed = ada.get("/v1/collections/default/documents").json()["documents"]
+    listed = ada.get("/v1/collections/default/documents").json()["items"]
     assert [one["document_id"] for one in listed] == [shown]
     for method, path, body in every_request(shown):
         if method != "GET":
@@ -398,7 +398,7 @@ def test_collections_are_listed_page_by_page(client, rag, connect):
 def test_documents_with_ids_share_a_source(client):
     first, second = (put(client, source="chat", id=f"turn-{n}", content=f"Turn {n} of the talk.") for n in (1, 2))
     ids = [first["document_id"], second["document_id"]]
-    listed = client.get("/v1/collections/default/documents", params={"source": "chat"}).json()["documents"]
+    listed = client.get("/v1/collections/default/documents", params={"source": "chat"}).json()["items"]
     assert [(one["source"], one["id"]) for one in listed] == [("chat", "turn-1"), ("chat", "turn-2")]
     found = client.post("/v1/search", json={"query": "talk", "source": ["chat"]}).json()["results"]
     assert {(one["source"], one["id"]) for one in found} == {("chat", "turn-1"), ("chat", "turn-2")}

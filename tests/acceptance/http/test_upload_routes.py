@@ -42,7 +42,7 @@ def test_files_are_kept_at_once_and_stored_by_whoever_runs_their_jobs(client, ds
     reply = sent(client, ("leave.md", TEXT), ("large.txt", large), tag=["hr", "official"], department="hr")
     assert [job["document"] for job in reply.json()["jobs"]] == ["leave.md", "large.txt"]
     assert kept(dsn) == (2, 4, 2)
-    listed = client.get("/v1/collections/default/documents", params={"status": "pending"}).json()["documents"]
+    listed = client.get("/v1/collections/default/documents", params={"status": "pending"}).json()["items"]
     assert {one["source"] for one in listed} == {"leave.md", "large.txt"}
     jobs = done(client, reply)
     assert [job["status"] for job in jobs] == ["succeeded", "succeeded"], jobs
@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_read_says_so_and_is_there_for_another_try(client,
     (job,) = done(client, sent(client, ("scan.bin", bytes(range(256)) * 10)))
     assert job["status"] in {"failed", "cancelled"}
     assert "scan.bin" in job["error"]
-    listed = client.get("/v1/collections/default/documents", params={"status": "error"}).json()["documents"]
+    listed = client.get("/v1/collections/default/documents", params={"status": "error"}).json()["items"]
     assert [one["source"] for one in listed] == ["scan.bin"]
     assert kept(dsn) == (1, 1, 1)
     again = client.post(f"/v1/jobs/{job['job_id']}/retry")
@@ -152,9 +152,9 @@ def test_whoever_may_not_write_stores_nothing(rag, client, connect, dsn):
     (job,) = sent(other, ("a.txt", TEXT)).json()["jobs"]
     assert client.get(f"/v1/jobs/{job['job_id']}").status_code == 404
     assert kept(dsn)[0] == 1
-    assert client.get("/v1/collections/default/documents").json()["documents"] == []
+    assert client.get("/v1/collections/default/documents").json()["items"] == []
     rag.view(tenant="other").jobs.wait(job["job_id"])
-    assert len(other.get("/v1/collections/default/documents").json()["documents"]) == 1
+    assert len(other.get("/v1/collections/default/documents").json()["items"]) == 1
 
 
 def test_an_upload_is_no_longer_than_it_may_be(rag, dsn):

@@ -156,7 +156,7 @@ def test_an_erasure_stands_where_its_scrub_could_not_be_done(
         with pytest.raises(StoreUnavailableError, match="recollect db scrub"):
             pipeline.documents.erase(["secret"], scrub=True)
     (kept,) = pipeline.audit.list(action="erase")
-    assert kept.details["probe"]["found"] == {} and pipeline.documents.list() == []
+    assert kept.details["probe"]["found"] == {} and not pipeline.documents.list()
 
 
 def test_how_much_was_erased_since_the_last_scrub(pipeline: RAGPipeline):

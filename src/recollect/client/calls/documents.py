@@ -26,8 +26,7 @@ from recollect.model.history import (
 )
 from recollect.model.job import Job
 from recollect.model.keywords import refined
-from recollect.model.page import cursor_at
-from recollect.model.record import adapter_of
+from recollect.model.page import Page
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -215,18 +214,18 @@ class DocumentCalls(_OfDocuments):
         source: str | None = None,
         tags: Sequence[str] = (),
         newest_first: bool = False,
-        after: int = 0,
+        cursor: str | None = None,
         limit: int = 100,
-    ) -> Steps[list[DocumentRecord]]:
-        """The documents of the view's collection, by their ids, behind ``after``."""
+    ) -> Steps[Page[DocumentRecord]]:
+        """The documents of the view's collection, by their ids."""
         if self._at.session is not None:
-            if department or status or source or tags or newest_first or after:
+            if department or status or source or tags or newest_first or cursor:
                 raise UsageError("A server lists the documents of a session without filters: leave them out.")
-            return (yield from session_documents(self._at, self._at.session))[:limit]
+            return Page(tuple((yield from session_documents(self._at, self._at.session))[:limit]))
         pages = yield from self.each(
             department=department, status=status, source=source, tags=tags, newest_first=newest_first
         )
-        return (yield from _behind(pages, after).first(limit))
+        return reading(Page[DocumentRecord])((yield from once(pages.page(cursor, limit))))
 
     def each(
         self,
@@ -251,7 +250,7 @@ class DocumentCalls(_OfDocuments):
         path = f"/v1/collections/{segment((yield from self._collection()))}/documents"
         return Pages(
             call=Call(method="GET", path=path, query=query, read=dict),
-            items=listed("documents", reading(DocumentRecord)),
+            items=listed("items", reading(DocumentRecord)),
         )
 
 
@@ -270,12 +269,11 @@ class VersionCalls(_OfDocuments):
         body = {"ttl": None if ttl is None else duration_text(ttl)}
         return (yield from once(self._on("PUT", number, "/ttl", body=body, read=nothing)))
 
-    def list_duplicates(self, *, after: int = 0, limit: int = 100) -> Steps[list[tuple[SameDocument, ...]]]:
-        """Documents that have the same text, group by group; ``after``: the first id of the last group before."""
+    def list_duplicates(self, *, cursor: str | None = None, limit: int = 100) -> Call[Page[tuple[SameDocument, ...]]]:
+        """Documents that have the same text, group by group."""
         self._at.require_present()
-        call: Call[Json] = Call(method="GET", path="/v1/duplicates", read=dict)
-        pages = Pages(call=call, items=listed("groups", reading(tuple[SameDocument, ...])))
-        return (yield from _behind(pages, after).first(limit))
+        query = {"cursor": cursor, "limit": limit}
+        return Call(method="GET", path="/v1/duplicates", query=query, read=reading(Page[tuple[SameDocument, ...]]))
 
 
 class ContentCalls(_OfDocuments):
@@ -322,34 +320,31 @@ class ContentCalls(_OfDocuments):
             max_bytes=max_bytes,
         )
         body = self._at.viewpoint() | dict(said)
-        return Call(
-            method="POST", path="/v1/grep", body=body, read=adapter_of(GrepReply).validate_python, searches=True
-        )
+        return Call(method="POST", path="/v1/grep", body=body, read=reading(GrepReply), searches=True)
 
     def original(self, document_id: int) -> Call[Any]:
         """The file that it was read from, byte by byte as it comes. A connection that breaks is gone on with."""
         return self._on("GET", document_id, "/original", read=as_it_is)
 
     def chunks(
-        self, document_id: int, *, after: int = -1, limit: int = 100, start: int = 0, end: int | None = None
-    ) -> Steps[list[DocumentChunk]]:
-        """What it is cut into, in order, behind the one at ``after``; of its characters from ``start`` to ``end``."""
-        pages = self.each_chunk(document_id, start=start, end=end)
-        return (yield from (pages if after < 0 else _behind(pages, after)).first(limit))
+        self, document_id: int, *, cursor: str | None = None, limit: int = 100, start: int = 0, end: int | None = None
+    ) -> Call[Page[DocumentChunk]]:
+        """What it is cut into, in order; of its characters from ``start`` to ``end``."""
+        query = given(start=start or None, end=end, cursor=cursor, limit=limit)
+        return self._on("GET", document_id, "/chunks", query=query, read=reading(Page[DocumentChunk]))
 
     def each_chunk(self, document_id: int, *, start: int = 0, end: int | None = None) -> Pages[DocumentChunk]:
         """All of them, page by page as they are read; of its characters from ``start`` to ``end``."""
         query = given(start=start or None, end=end)
         call: Call[Json] = self._on("GET", document_id, "/chunks", query=query, read=dict)
-        return Pages(call=call, items=listed("chunks", reading(DocumentChunk)))
+        return Pages(call=call, items=listed("items", reading(DocumentChunk)))
 
     def list(
-        self, *, name: str | None = None, department: str | None = None, after: int = 0, limit: int = 100
-    ) -> Call[list[DocumentEntry]]:
+        self, *, name: str | None = None, department: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Call[Page[DocumentEntry]]:
         """The documents that a search of the view looks into, by id."""
-        body = self._at.viewpoint() | dict(given(name=name, department=department, after=after, limit=limit))
-        read_entries = adapter_of(list[DocumentEntry]).validate_python
-        return Call(method="POST", path="/v1/contents", body=body, read=read_entries, searches=True)
+        body = self._at.viewpoint() | dict(given(name=name, department=department, cursor=cursor, limit=limit))
+        return Call(method="POST", path="/v1/contents", body=body, read=reading(Page[DocumentEntry]), searches=True)
 
 
 class IngestCalls(Calls):
@@ -467,10 +462,6 @@ def session_documents(at: Place, session_id: str) -> Steps[list[DocumentRecord]]
     told = yield from session_content(at, session_id)
     without = {"tags": (), "event_time": None}
     return [read(DocumentRecord, {**without, **one, "chunk_count": one["chunks"]}) for one in told["documents"]]
-
-
-def _behind(pages: Pages[Any], after: int) -> Pages[Any]:
-    return Pages(call=pages.call, items=pages.items, cursor=cursor_at(after) if after else None)
 
 
 def _at_version(version: int | None) -> dict[str, str]:

@@ -9,6 +9,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from recollect.errors import NotFoundError
+from recollect.model.page import cursor_at
 from recollect.tools.documents import look_beside_a_conversation, shortened
 
 if TYPE_CHECKING:
@@ -49,11 +50,10 @@ def list_page(view: View, cursor: str | None) -> types.ListResourcesResult:
     """
     if cursor is not None and not _CURSOR.fullmatch(cursor):
         raise MCPError(code=types.INVALID_PARAMS, message="The cursor is none that an earlier page gave: leave it out.")
-    after = int(cursor or 0)
-    found = look_beside_a_conversation(view, lambda seen: seen.contents.list(after=after, limit=PAGE + 1))
-    shown = found[:PAGE]
-    more = str(shown[-1].document_id) if len(found) > PAGE else None
-    return types.ListResourcesResult(resources=[_listed(one) for one in shown], next_cursor=more)
+    begin = cursor_at(int(cursor or 0))
+    found = look_beside_a_conversation(view, lambda seen: seen.contents.list(cursor=begin, limit=PAGE))
+    more = None if found.next_cursor is None else str(found[-1].document_id)
+    return types.ListResourcesResult(resources=[_listed(one) for one in found], next_cursor=more)
 
 
 def read(view: View, uri: str, *, missing: int) -> types.ReadResourceResult:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError
+from recollect.model.page import cursor_at
 from recollect.model.uploaded_file import file_of_source
 from recollect.server.openai.errors import RefusedRequestError
 
@@ -121,11 +122,11 @@ def _some(
     view: View, wanted: int, after: int, *, newest_first: bool, status: DocumentStatus | None, sent: bool
 ) -> list[DocumentRecord]:
     found: list[DocumentRecord] = []
-    many = max(wanted, _FEWEST)
+    many, cursor = max(wanted, _FEWEST), cursor_at(after) if after else None
     while len(found) < wanted:
-        page = view.documents.list(status=status, newest_first=newest_first, after=after, limit=many)
+        page = view.documents.list(status=status, newest_first=newest_first, cursor=cursor, limit=many)
         found += [record for record in page if sent or sent_file(record) is None]
-        if len(page) < many:
+        cursor = page.next_cursor
+        if cursor is None:
             break
-        after = page[-1].document_id
     return found[:wanted]

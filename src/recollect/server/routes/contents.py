@@ -7,18 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from recollect.model.contents import DocumentOutline, DocumentPart
+from recollect.model.contents import DocumentChunk, DocumentOutline, DocumentPart
 from recollect.model.duplicates import Duplicates
 from recollect.model.history import DocumentHistory, VersionDiff
-from recollect.model.page import cursor_at
+from recollect.model.page import Page
 from recollect.operations.values import Number
 from recollect.pipeline.contents import MAX_CHARACTERS
+from recollect.server.bound import Titled
 from recollect.server.dependencies import Asking, DocumentReader
 from recollect.server.etags import IfNoneMatch
 from recollect.server.originals import original_reply
-from recollect.server.pages import Paging, shown
+from recollect.server.pages import PageCursor, PageLimit
 from recollect.server.problems import documented
-from recollect.server.schemas.documents import ChunkPage
 
 router = APIRouter(prefix="/documents/{document_id}", tags=["documents"], responses=documented(404))
 
@@ -42,20 +42,15 @@ def content(
 def chunks(
     document_id: Number,
     caller: DocumentReader,
-    page: Paging,
     start: Annotated[int, Query(ge=0, le=_MOST, description="Only those that hold this character or a later one.")] = 0,
     end: Annotated[
         int | None, Query(ge=0, le=_MOST, description="Only those that hold a character before this one.")
     ] = None,
-) -> ChunkPage:
+    cursor: PageCursor = None,
+    limit: PageLimit = 100,
+) -> Annotated[Page[DocumentChunk], Titled(Page[DocumentChunk])]:
     """What it is cut into, in order: what is embedded, searched and found."""
-    after = page.number()
-    looked_up = caller.contents.chunks(
-        document_id, after=-1 if after is None else after, limit=page.asked, start=start, end=end
-    )
-    found, more = shown(looked_up, page)
-    next_cursor = cursor_at(found[-1].position) if more else None
-    return {"document_id": document_id, "chunks": found, "next_cursor": next_cursor}
+    return caller.contents.chunks(document_id, cursor=cursor, limit=limit, start=start, end=end)
 
 
 @router.get("/outline", summary="Outline a document")

@@ -9,22 +9,22 @@ from starlette.responses import Response
 
 from recollect.model import IngestResult
 from recollect.model.document_record import DocumentRecord
+from recollect.model.duplicates import SameDocument
 from recollect.model.history import ErasureReceipt
 from recollect.model.job import Job
-from recollect.model.page import cursor_at
+from recollect.model.page import Page
 from recollect.operations.values import Name, Number, Text
 from recollect.pipeline import View
 from recollect.replies.documents import DocumentIdJson
 from recollect.replies.history import LifetimeJson, lifetime_json
+from recollect.server.bound import Titled
 from recollect.server.dependencies import DocumentReader, DocumentWriter, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
-from recollect.server.pages import Paging, shown
+from recollect.server.pages import PageCursor, PageLimit
 from recollect.server.problems import documented
 from recollect.server.schemas.documents import (
     DescriptionBody,
     DocumentBody,
-    DocumentPage,
-    DuplicateGroupsPage,
     ErasureBody,
     LifetimeBody,
     RereadBody,
@@ -41,7 +41,6 @@ _NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "It has n
 def documents(
     name: Name,
     caller: Reader,
-    page: Paging,
     status: Annotated[
         Literal["pending", "embedded", "error"] | None,
         Query(description="Only those that are stored, that a job is to store, or that it could not."),
@@ -52,23 +51,19 @@ def documents(
     department: Annotated[Name | None, Query()] = None,
     tag: Annotated[tuple[Name, ...], Query(description="Only those with all of these.")] = (),
     sort: Annotated[Literal["oldest", "newest"], Query(description="By their ids.")] = "oldest",
-) -> DocumentPage:
+    cursor: PageCursor = None,
+    limit: PageLimit = 100,
+) -> Annotated[Page[DocumentRecord], Titled(Page[DocumentRecord])]:
     """As `recollect documents list --json`, page by page."""
-    looked_up = caller.view(collections=name).documents.list(
+    return caller.view(collections=name).documents.list(
         status=status,
         source=source,
         department=department,
         tags=tag,
         newest_first=sort == "newest",
-        after=page.number() or 0,
-        limit=page.asked,
+        cursor=cursor,
+        limit=limit,
     )
-    found, more = shown(looked_up, page)
-    return {
-        "collection": name,
-        "documents": found,
-        "next_cursor": cursor_at(found[-1].document_id) if more else None,
-    }
 
 
 @router.post(
@@ -186,13 +181,11 @@ def set_ttl(document_id: Number, body: LifetimeBody, caller: DocumentWriter) -> 
 
 
 @router.get("/duplicates", summary="List documents that have the same text")
-def duplicates(caller: Reader, page: Paging) -> DuplicateGroupsPage:
+def duplicates(
+    caller: Reader, cursor: PageCursor = None, limit: PageLimit = 100
+) -> Annotated[Page[tuple[SameDocument, ...]], Titled(Page[SameDocument])]:
     """Group by group, in all collections, as far as they may be read."""
-    found, more = shown(caller.documents.list_duplicates(after=page.number() or 0, limit=page.asked), page)
-    return {
-        "groups": found,
-        "next_cursor": cursor_at(min(one.document_id for one in found[-1])) if more else None,
-    }
+    return caller.documents.list_duplicates(cursor=cursor, limit=limit)
 
 
 def _required(caller: View, document_id: int, if_match: str | None) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from pydantic_core import to_json
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from recollect.context import RetrievalWeights
 from recollect.model import RetrievalOptions
 from recollect.model.contents import DocumentEntry, GrepReply
+from recollect.model.page import Page
 from recollect.pipeline import View
 from recollect.pipeline.standpoint import EVERY_COLLECTION
 from recollect.replies.answers import AnswerJson, answer_json
@@ -24,6 +26,7 @@ from recollect.replies.history import EvidenceDiffJson, evidence_diff_json
 from recollect.replies.search import SearchHintsJson, SearchReplyJson, search_reply_json
 from recollect.replies.why_not import WhyNotJson, why_not_json
 from recollect.server.admission import hand_over
+from recollect.server.bound import Titled
 from recollect.server.dependencies import Asking, Reader, service_of, streaming
 from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
@@ -72,9 +75,11 @@ async def grep(body: GrepBody, caller: Reader, service: Asking, request: Request
 
 
 @router.post("/contents", summary="List the documents that a search looks into")
-def contents(body: EntriesBody, caller: Reader) -> list[DocumentEntry]:
+def contents(body: EntriesBody, caller: Reader) -> Annotated[Page[DocumentEntry], Titled(Page[DocumentEntry])]:
     """By id, as they were known at the moment of the request."""
-    return body.of(caller).contents.list(name=body.name, department=body.department, after=body.after, limit=body.limit)
+    return body.of(caller).contents.list(
+        name=body.name, department=body.department, cursor=body.cursor, limit=body.limit
+    )
 
 
 @router.post("/context", summary="What a language model should read to answer a query")

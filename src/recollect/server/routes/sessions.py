@@ -181,7 +181,7 @@ def _documents(view: View, session: str) -> tuple[DocumentSession, list[Document
         found = view.sessions.get(session)
     except (NotFoundError, UsageError):  # what is an id of a conversation may be none of these
         return None
-    return found, [] if found.expired else view.view(session=session).documents.list(limit=_SHOWN)
+    return found, [] if found.expired else [*view.view(session=session).documents.list(limit=_SHOWN)]
 
 
 def _ended(view: View, session: str) -> int | None:

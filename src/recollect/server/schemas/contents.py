@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from recollect.operations.values import Name, Number
-from recollect.pipeline.contents import MAX_ENTRIES, MAX_MATCHES
+from recollect.operations.values import Cursor, Limit, Name, Number
+from recollect.pipeline.contents import MAX_MATCHES
 from recollect.server.schemas.base import Viewpoint
 
 _MOST = 2**31 - 1
@@ -17,8 +17,8 @@ class EntriesBody(Viewpoint):
 
     name: Name | None = Field(None, description="Only those whose source or title holds this; left out: all.")
     department: Name | None = Field(None, description="Only of this one.")
-    after: int = Field(0, ge=0, le=2**63 - 1, description="The last id of the page before.")
-    limit: int = Field(100, ge=1, le=MAX_ENTRIES, description="Documents at most.")
+    cursor: Cursor | None = Field(None, description="`next_cursor` of the page before; left out: the first page.")
+    limit: Limit = Field(100, description="Documents at most.")
 
 
 class GrepBody(Viewpoint):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -12,9 +11,6 @@ from recollect.errors import FetchError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.fetching.urls import parse_url
 from recollect.model import Document
-from recollect.model.contents import DocumentChunk
-from recollect.model.document_record import DocumentRecord
-from recollect.model.duplicates import SameDocument
 from recollect.model.job import Job
 from recollect.model.time import read_time
 from recollect.operations.values import Name, Text
@@ -175,26 +171,3 @@ class LifetimeBody(Body):
     """How long a document is found."""
 
     ttl: Name | None = Field(description="From now on, such as 12h or 30d; null or never: for ever.")
-
-
-class DuplicateGroupsPage(TypedDict):
-    """Documents that have the same text."""
-
-    groups: Sequence[tuple[SameDocument, ...]]
-    next_cursor: str | None
-
-
-class DocumentPage(TypedDict):
-    """Documents of a collection."""
-
-    collection: str
-    documents: Sequence[DocumentRecord]
-    next_cursor: str | None
-
-
-class ChunkPage(TypedDict):
-    """Chunks of a document, in order."""
-
-    document_id: int
-    chunks: Sequence[DocumentChunk]
-    next_cursor: str | None

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained
 from recollect.model.arguments import did_you_mean
+from recollect.model.page import cursor_at
 from recollect.pipeline import View
 from recollect.ui.page_route import page_router
 from recollect.ui.routes.administration.asking import (
@@ -150,7 +151,7 @@ def _chosen(view: View, collection: str | None) -> tuple[list[str], str | None]:
 
 def _of(view: View, source: str | None, after: int) -> tuple[CollectionAccess, list[DocumentPermissions]]:
     listed = view.documents.list(
-        source=(source or "").strip() or None, status="embedded", after=after, limit=PAGE_SIZE + 1
+        source=(source or "").strip() or None, status="embedded", cursor=cursor_at(after), limit=PAGE_SIZE + 1
     )
     return view.grants.of_collection(), view.grants.of_documents([one.document_id for one in listed])
 
