@@ -15,12 +15,12 @@ def test_a_folder_is_added_refreshed_listed_and_removed(recollect: Recollect):
     assert added[0]["documents"]["added"] == 1
     (folder / "new.md").write_text("Something new", encoding="utf-8")
     assert "1 added" in " ".join(recollect("sources", "refresh").out.split())
-    (source,) = recollect("sources", "list", "--json").json["sources"]
+    (source,) = recollect("sources", "list", "--json").json["items"]
     assert (source["connector"], source["state"], source["documents"]) == ("directory", "fresh", 2)
     assert "directory" in recollect("sources", "list").out
     queued = recollect("sources", "refresh", "--background", "--json").json["jobs"]
     assert queued[0]["kind"] == "refresh_source"
-    assert recollect("sources", "remove", source["name"], "--json").json == {"removed": source["name"], "closed": 2}
+    assert recollect("sources", "remove", source["name"], "--json").json == {"documents": 2}
     assert recollect("query", "annual leave", "--json").json["results"] == []
 
 
@@ -53,7 +53,7 @@ def test_what_is_refused_registers_nothing(recollect: Recollect, arguments: list
     (recollect.folder / "docs").mkdir()
     told = recollect("sources", "add", *arguments, "--collection", "hr", status=None)
     assert told.status in {1, 2} and told.err
-    assert recollect("sources", "list", "--everywhere", "--json").json == {"sources": []}
+    assert recollect("sources", "list", "--everywhere", "--json").json["items"] == []
     assert recollect("collections", "list", "--json").json["items"] == []
 
 
@@ -64,7 +64,7 @@ def test_a_first_refresh_that_fails_leaves_what_was_there(recollect: Recollect):
     assert "remove it first" in recollect("sources", "add", "https://127.0.0.1/a.git", "-c", "hr", status=1).err
     told = recollect("sources", "add", "https://127.0.0.1/b.git", "-c", "hr", status=1)
     assert "was not added" in told.err
-    sources = recollect("sources", "list", "-c", "hr", "--json").json["sources"]
+    sources = recollect("sources", "list", "-c", "hr", "--json").json["items"]
     assert [source["name"] for source in sources] == ["https://127.0.0.1/a.git"]
     assert len(recollect("collections", "list", "--json").json["items"]) == 1
 
@@ -75,7 +75,7 @@ def test_metadata_of_a_source_is_carried_filtered_by_refreshed_and_exported(reco
     (folder / "leave.md").write_text("# Leave\n\nAnnual leave is 30 days.\n", encoding="utf-8")
     given = ("--metadata", "project=alpine", "--metadata", "year=2025")
     recollect("sources", "add", folder, *given)
-    assert recollect("sources", "list", "--json").json["sources"][0]["metadata"] == {"project": "alpine", "year": 2025}
+    assert recollect("sources", "list", "--json").json["items"][0]["metadata"] == {"project": "alpine", "year": 2025}
 
     def found(*condition: str) -> set[str]:
         return {hit["source"] for hit in recollect("query", "annual leave", *condition, "--json").json["results"]}

@@ -265,11 +265,6 @@ def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield ingest.ingest_report_json, ingest.ingest_report_json(report)
     yield ingest.ingest_report_json, ingest.ingest_report_json(replace(report, too_large=()))
     yield sources.source_refresh_json, sources.source_refresh_json("docs", report)
-    records = view.sources.list()
-    yield from ((sources.source_json, sources.source_json(one)) for one in records)
-    yield sources.source_list_json, sources.source_list_json(records)
-    for erased in (False, True):
-        yield sources.removed_source_json, sources.removed_source_json("docs", 2, erased=erased)
 
 
 def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.cli._command_context import CommandContext
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.errors import RecollectError, UsageError
+from recollect.model.page import MOST_OF_A_PAGE, Page
 from recollect.model.record import json_of
 from recollect.replies.sources import (
     SourceProblemJson,
     SourceRefreshJson,
-    removed_source_json,
-    source_json,
-    source_list_json,
     source_refresh_json,
 )
 
@@ -37,14 +35,18 @@ def _list(
     ctx: CommandContext,
     *,
     everywhere: Annotated[bool, typer.Option("--everywhere", help="Of all collections.")] = False,
+    cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_OF_A_PAGE, help="Sources at most.")] = 100,
 ) -> int:
     """List where the documents come from, with how their last refresh went."""
     with ctx.view(collections="*" if everywhere else None) as view:
-        found = view.sources.list()
+        found = view.sources.list(cursor=None if cursor is None else argument_text(cursor), limit=limit)
     if ctx.json:
-        ctx.emit(source_list_json(found))
+        ctx.emit(found)
     elif found:
         _show(ctx, found, everywhere=everywhere)
+        if found.next_cursor is not None:
+            ctx.note(f"There are more: recollect sources list --cursor {found.next_cursor}")
     else:
         ctx.out.print("No source yet. Try: recollect sources add s3://BUCKET/PREFIX, or ingest a folder.")
     return 0
@@ -105,7 +107,7 @@ def _add(
     if refresh:
         return _read_first(ctx, record, new_place=record.collection not in places)
     if ctx.json:
-        ctx.emit({"source": source_json(record)})
+        ctx.emit({"source": json_of(record)})
     else:
         ctx.out.print(f"Added {_shown(record.name)}. To read it: recollect sources refresh")
     return 0
@@ -156,7 +158,7 @@ def _refresh(
     problems: list[str] = []
     status = 0
     with ctx.view(embeds=not background) as view:
-        names = sources or [one.name for one in view.sources.list() if one.connector is not None]
+        names = sources or [one.name for one in view.sources.each() if one.connector is not None]
         if background:
             jobs = [view.jobs.refresh(name, confirm_removals=confirm_removals, anew=anew) for name in names]
             return _tell_queued(ctx, jobs)
@@ -221,7 +223,7 @@ def _remove(
             ctx.confirm(f"{verb} {record.documents:,} documents of {_shown(record.name)}?", yes=yes)
         done = view.sources.remove(source, documents="keep" if keep else "erase" if erase else "close")
     if ctx.json:
-        ctx.emit(removed_source_json(source, done, erased=erase))
+        ctx.emit({"documents": done})
     else:
         ctx.out.print(f"Removed {_shown(source)}; {done:,} documents {'erased' if erase else 'closed'}.")
     return 0
@@ -246,7 +248,7 @@ def _value(text: str) -> Any:  # noqa: ANN401 - JSON where it is JSON, else the 
     return value if isinstance(value, bool | int | float | list) else text
 
 
-def _show(ctx: CommandContext, found: list[SourceRecord], *, everywhere: bool) -> None:
+def _show(ctx: CommandContext, found: Page[SourceRecord], *, everywhere: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 

@@ -24,6 +24,7 @@ from recollect.operations.awaited import (
     AsyncLoginOperations,
     AsyncMaintenanceOperations,
     AsyncRequestOperations,
+    AsyncSourceOperations,
     AsyncTenantOperations,
 )
 from recollect.operations.declaring import bind, made
@@ -165,14 +166,12 @@ class AsyncSessions(_Group):
     list = awaited(ConfiguredSessionCalls.list)
 
 
-class AsyncSources(_Group):
+class AsyncSources(_Group, AsyncSourceOperations):
     """Where documents come from."""
 
     add = awaited(SourceCalls.add)
     get = awaited(SourceCalls.get)
     refresh = awaited(SourceCalls.refresh)
-    remove = awaited(SourceCalls.remove)
-    list = awaited(SourceCalls.list)
 
 
 class AsyncSpaces(_Group):
@@ -278,7 +277,7 @@ class Groups:
     @property
     def sources(self) -> AsyncSources:
         """Where documents come from."""
-        return AsyncSources(SourceCalls(self._at), self._connection)
+        return made(AsyncSources, SourceCalls(self._at), self._connection)
 
     @property
     def spaces(self) -> AsyncSpaces:

@@ -24,6 +24,7 @@ from recollect.operations.jobs import JobOperations
 from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
 from recollect.operations.maintenance import MaintenanceOperations
+from recollect.operations.sources import SourceOperations
 from recollect.operations.tenants import TenantOperations
 
 if TYPE_CHECKING:
@@ -164,14 +165,12 @@ class Sessions(_Group):
     list = sent(ConfiguredSessionCalls.list)
 
 
-class Sources(_Group):
+class Sources(_Group, SourceOperations):
     """Where documents come from."""
 
     add = sent(SourceCalls.add)
     get = sent(SourceCalls.get)
     refresh = sent(SourceCalls.refresh)
-    remove = sent(SourceCalls.remove)
-    list = sent(SourceCalls.list)
 
 
 class Spaces(_Group):
@@ -286,7 +285,7 @@ class Groups:
     @property
     def sources(self) -> Sources:
         """Where documents come from."""
-        return Sources(SourceCalls(self._at), self._connection)
+        return made(Sources, SourceCalls(self._at), self._connection)
 
     @property
     def spaces(self) -> Spaces:

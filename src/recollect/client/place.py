@@ -156,7 +156,7 @@ class Place:
             self.require_present()
         said = {"session": self.session, "user": self.user, "as_of": self.moment()}
         if "collection" in names:
-            said["collection"] = self.named
+            said["collection"] = self.written
         return given(**{name: said[name] for name in names})
 
     def require_itself(self) -> None:

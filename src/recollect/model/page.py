@@ -156,6 +156,22 @@ def moment_of(text: str) -> datetime:
     return moment
 
 
+def names_at(cursor: str | None, count: int) -> list[str]:
+    """Behind which names a page begins, in a list by so many names; none: at the first entry.
+
+    Raises:
+        UsageError: The cursor is of no such list.
+    """
+    if cursor is None:
+        return []
+    position = position_of(cursor)
+    if isinstance(position, list) and len(position) == count:
+        names = [one for one in position if isinstance(one, str) and not UNSTORABLE.search(one)]
+        if len(names) == count:
+            return names
+    raise unknown_cursor()
+
+
 def unknown_cursor() -> UsageError:
     """What a cursor is answered with that no page of a list gave."""
     return UsageError("The cursor is none that an earlier page of this list gave: leave it out to begin anew.")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
+from recollect.model.record import Public, Record, public
+
 #: The source of documents that are given by hand.
 MANUAL_SOURCE = "manual"
 
@@ -18,7 +20,7 @@ SourceState: TypeAlias = Literal["new", "refreshing", "fresh", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRecord:
+class SourceRecord(Record):
     """Where documents of a collection come from.
 
     Attributes:
@@ -38,23 +40,25 @@ class SourceRecord:
         metadata: Given to every document that does not have the key itself.
     """
 
-    source_id: int
-    name: str
-    type: SourceType
-    collection: str
-    connector: str | None
-    location: str | None
-    settings: Mapping[str, Any]
-    interval_seconds: float | None
-    state: SourceState | None
-    problem: str | None
-    began_at: datetime | None
-    refreshed_at: datetime | None
-    documents: int
-    failed: int
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    # In the order of the store's columns.
+    source_id: int = 0
+    name: Public[str]
+    type: Public[SourceType]
+    collection: Public[str]
+    connector: Public[str | None]
+    location: Public[str | None]
+    settings: Public[Mapping[str, Any]]
+    interval_seconds: Public[float | None]
+    state: Public[SourceState | None]
+    problem: Public[str | None]
+    began_at: Public[datetime | None]
+    refreshed_at: Public[datetime | None]
+    documents: Public[int]
+    failed: Public[int]
+    metadata: Public[Mapping[str, Any]] = field(default_factory=dict)
 
     @property
+    @public
     def due_at(self) -> datetime | None:
         """When it is refreshed next; None: when somebody asks."""
         if self.interval_seconds is None or self.began_at is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from recollect.model.login import Login
 from recollect.model.page import MOST_OF_A_PAGE, Page, every_awaited
 from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
 from recollect.model.shown import Access
+from recollect.model.source import SourceRecord
 from recollect.model.status import PipelineStatus
 from recollect.model.tenant import Sharing, Tenant, TenantErasure
 from recollect.operations.audit import AuditOperations, RequestOperations
@@ -28,8 +29,9 @@ from recollect.operations.jobs import JobOperations
 from recollect.operations.keys import KeyOperations
 from recollect.operations.logins import LoginOperations
 from recollect.operations.maintenance import MaintenanceOperations
+from recollect.operations.sources import SourceOperations
 from recollect.operations.tenants import TenantOperations
-from recollect.operations.values import Cursor, Limit, Name, Number, Text, Time
+from recollect.operations.values import Cursor, Limit, Name, Number, SourceName, Text, Time
 
 
 @awaiting(AuditOperations)
@@ -256,6 +258,25 @@ class AsyncMaintenanceOperations(Protocol):
     async def cleanup(self) -> CleanupReport:
         """Close what has expired."""
         ...
+
+
+@awaiting(SourceOperations)
+class AsyncSourceOperations(Protocol):
+    """Where the documents of a collection come from: listed, and read no longer. Awaited."""
+
+    async def list(
+        self, *, name: SourceName | None = None, cursor: Cursor | None = None, limit: Limit = 100
+    ) -> Page[SourceRecord]:
+        """List where documents come from."""
+        ...
+
+    async def remove(self, source: SourceName, *, documents: Literal["close", "keep", "erase"] = "close") -> int:
+        """Have a source read no longer."""
+        ...
+
+    def each(self) -> AsyncGenerator[SourceRecord]:
+        """All of them, page by page as they are read."""
+        return every_awaited(self.list, limit=MOST_OF_A_PAGE)
 
 
 @awaiting(TenantOperations)

@@ -31,6 +31,8 @@ _WITHOUT_NUL: dict[str, JsonValue] = {"pattern": r"^(?![\s\S]*\u0000)"}
 Text = Annotated[str, Field(json_schema_extra=_WITHOUT_NUL), AfterValidator(storable)]
 #: A name, for instance of a collection.
 Name = Annotated[str, Field(min_length=1, max_length=500, json_schema_extra=_WITHOUT_NUL), AfterValidator(storable)]
+#: The name of a source, which may be a path or an address.
+SourceName = Annotated[Text, Field(min_length=1, max_length=10_000)]
 #: The number of a document, of a job and so on.
 Number = Annotated[int, Field(ge=1, le=2**63 - 1)]
 #: Entries of a page.

@@ -18,6 +18,7 @@ from recollect.operations.awaited import (
     AsyncLoginOperations,
     AsyncMaintenanceOperations,
     AsyncRequestOperations,
+    AsyncSourceOperations,
     AsyncTenantOperations,
 )
 from recollect.operations.declaring import bind, made
@@ -232,16 +233,14 @@ class AsyncSessions(_AsyncGroup):
     list = threaded(Sessions.list)
 
 
-class AsyncSources(_AsyncGroup):
+class AsyncSources(_AsyncGroup, AsyncSourceOperations):
     """`Sources`, awaited."""
 
     add = threaded(Sources.add)
     get = threaded(Sources.get)
     refresh = threaded(Sources.refresh)
     refresh_all = threaded(Sources.refresh_all)
-    remove = threaded(Sources.remove)
     watch = streamed(Sources.watch)
-    list = threaded(Sources.list)
 
 
 class AsyncSpaces(_AsyncGroup):
@@ -401,7 +400,7 @@ class AsyncView:
     @property
     def sources(self) -> AsyncSources:
         """Where documents come from, and how what changes there changes here."""
-        return AsyncSources(self._inner.sources, self._threads)
+        return made(AsyncSources, self._inner.sources, self._threads)
 
     @property
     def sessions(self) -> AsyncSessions:

@@ -8,10 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from typing_extensions import override
+
 from recollect.errors import ConflictError, SourceError, UsageError
 from recollect.model.arguments import checked
+from recollect.model.page import Page, names_at
 from recollect.model.principal import read_permissions
+from recollect.model.source import SourceRecord
 from recollect.model.time import Duration, read_duration
+from recollect.operations.declaring import implements
+from recollect.operations.sources import SourceOperations
 from recollect.pipeline.ingesting import FileOptions
 from recollect.pipeline.preparing import ensure_collection
 from recollect.pipeline.source_records import source_record
@@ -20,15 +26,14 @@ from recollect.pipeline.watching import Watching, keep_watched, require_folders
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback, ReloadReport
-    from recollect.model.collection import Collection
-    from recollect.model.source import SourceRecord
 
 _WINDOW = 256
 _MOST_METADATA_CHARACTERS = 10_000
 
 
+@implements(SourceOperations)
 @checked
-class Sources(Group):
+class Sources(Group, SourceOperations):
     """Where the documents of a view's collection come from; see `recollect.View`.
 
     A source is named by its name. To add, refresh and remove sources is for the owner of the store: they are read with
@@ -157,25 +162,10 @@ class Sources(Group):
         """
         from recollect.pipeline.reloading import reload
 
-        return reload(self._at, self.list())
+        return reload(self._at, [*self.each()])
 
+    @override
     def remove(self, source: str, *, documents: Literal["close", "keep", "erase"] = "close") -> int:
-        """Have a source read no longer; jobs that refresh it are cancelled, and waited for while they end.
-
-        Args:
-            source: By name.
-            documents: What becomes of its documents: they are closed, kept as they are, or erased with every version.
-
-        Returns:
-            How many documents were closed, or erased.
-
-        Raises:
-            NotFoundError: There is no such source.
-            UsageError: ``documents`` is none of these.
-            PermissionDeniedError: The view has a principal.
-        """
-        if documents not in {"close", "keep", "erase"}:
-            raise UsageError(f"documents must be close, keep or erase, not {documents!r}.")
         from recollect.pipeline.refreshing import own_folder, read_no_more
 
         scope, store = self._at.owner(), self._at.store
@@ -245,21 +235,17 @@ class Sources(Group):
         return Watching(self._at, require_folders(list(folders)), options, polling=polling)
 
     # Last: its name is a type's in what stands before it.
-    def list(self) -> list[SourceRecord]:
-        """The sources of the view's collection, or of all of them, by name, with what is known of their refreshing.
-
-        Raises:
-            NotFoundError: There is no such collection. The default collection is empty rather than missing.
-            PermissionDeniedError: The view has a principal.
-        """
+    @override
+    def list(self, *, name: str | None = None, cursor: str | None = None, limit: int = 100) -> Page[SourceRecord]:
         scope, store = self._at.owner(), self._at.store
-        if EVERY_COLLECTION in self._at.names:
-            return store.sources.records(scope)
-        name = self._at.collection
-        place: Collection | None = store.collections.find(scope, name)
-        if place is None and name == self._at.config.collection:
-            return []
-        return store.sources.records(scope, collection=self._at.place(scope))
+        place, after = None, names_at(cursor, 3)
+        if EVERY_COLLECTION not in self._at.names:
+            own = self._at.collection
+            if own == self._at.config.collection and store.collections.find(scope, own) is None:
+                return Page(())
+            place = self._at.place(scope)
+        found = store.sources.records(scope, collection=place, name=name, after=after, limit=limit + 1)
+        return Page.of(found, limit, lambda one: (one.collection, one.type, one.name))
 
 
 def _checked_metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:

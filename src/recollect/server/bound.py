@@ -33,7 +33,7 @@ _CALLERS: Mapping[str, Any] = {
     "operator": dependencies.Operator,
 }
 _OF_VIEW: Mapping[str, tuple[Any, str]] = {
-    "collection": (Name | None, "Of this collection; left out: of any."),
+    "collection": (Name | None, "Of this collection; `*`: of all."),
     "session": (Name | None, "Of this conversation; left out: of all."),
     "user": (Name | None, "Of this user's conversations; left out: of anybody's."),
     "as_of": (Moment | None, "As it was known at this time (without a zone: UTC); left out: now."),

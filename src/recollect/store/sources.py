@@ -136,7 +136,14 @@ class SourceRepository:
         self._database = database
 
     def records(
-        self, scope: Scope, *, collection: Collection | None = None, name: str | None = None, due: bool = False
+        self,
+        scope: Scope,
+        *,
+        collection: Collection | None = None,
+        name: str | None = None,
+        due: bool = False,
+        after: Sequence[str] = (),
+        limit: int | None = None,
     ) -> list[SourceRecord]:
         """Sources with what is known of their refreshing.
 
@@ -145,12 +152,16 @@ class SourceRepository:
             collection: Only of this one.
             name: Only those of this name.
             due: Only those whose time has come.
+            after: Only those behind the one of this collection, type and name.
+            limit: So many at most; None: all.
         """
         params = {
             "tenant_id": scope.tenant_id,
             "collection_id": None if collection is None else collection.collection_id,
             "name": name,
             "due": due,
+            "after": list(after),
+            "limit": limit,
         }
         with self._database.transaction(scope) as connection:
             found = rows(connection, _SQL["records"], params)

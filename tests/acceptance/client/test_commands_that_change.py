@@ -292,7 +292,7 @@ def test_a_source_is_added_refreshed_and_removed(served, local, operator, folder
     (job,) = operator("sources", "refresh", "-c", "shelf", "--background", "--json").json["jobs"]
     assert job["kind"] == "refresh_source" and job["source"] == "the shelf"
     removed = operator("sources", "remove", "the shelf", "-c", "shelf", "--yes", "--json").json
-    assert removed == {"removed": "the shelf", "closed": 1}
+    assert removed == {"documents": 1}
     again = operator("sources", "add", folder, "-c", "shelf", "--name", "other", "--no-refresh", "--json").json[
         "source"
     ]
@@ -306,7 +306,7 @@ def test_a_source_is_added_refreshed_and_removed(served, local, operator, folder
     assert "and 90 more; --json lists the first 100 that failed" in told.err
     both = local("sources", "refresh", "other", "-c", "shelf", status=1)
     assert "and 90 more; --json lists all of them" in both.err
-    assert operator("sources", "remove", "other", "-c", "shelf", "--erase", "--yes", "--json").json["erased"] == 1
+    assert operator("sources", "remove", "other", "-c", "shelf", "--erase", "--yes", "--json").json["documents"] == 1
     assert not served.rag.view(collections="shelf").documents.list()
 
 
@@ -351,9 +351,7 @@ def test_what_the_server_alone_has_is_read_for_who_runs_it(served, caller, opera
     operator("sources", "add", folder, "--name", "ours", "--no-refresh")
     for command in (("refresh", "ours"), ("remove", "ours", "--yes")):
         assert "There is no source" in acme("sources", *command, status=1).err
-    assert [one["name"] for one in operator("sources", "list", "--json").json["sources"] if one["connector"]] == [
-        "ours"
-    ]
+    assert [one["name"] for one in operator("sources", "list", "--json").json["items"] if one["connector"]] == ["ours"]
     operator("sources", "remove", "ours", "--yes")
 
 

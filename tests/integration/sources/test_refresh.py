@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -203,7 +204,7 @@ def test_a_source_is_removed_with_its_documents_or_without(
     else:
         with pytest.raises(NotFoundError):
             pipeline.documents.history(number)
-        assert pipeline.sources.list() == []
+        assert not pipeline.sources.list()
     with pytest.raises((NotFoundError, UsageError)):
         pipeline.sources.refresh(name)
 
@@ -261,7 +262,7 @@ def test_a_source_is_its_tenants_own(pipeline: RAGPipeline, repository: Reposito
     pipeline.sources.refresh(name)
     pipeline.tenants.create("other")
     other = pipeline.view(tenant="other", collections="*").sources
-    assert other.list() == []
+    assert not other.list()
     for refused in (other.get, other.refresh, other.remove):
         with pytest.raises((NotFoundError, UsageError)):
             refused(name)
@@ -296,3 +297,17 @@ def test_what_was_imported_is_brought_up_to_date_by_its_source(pipeline: RAGPipe
     assert sorted(one.source for one in other.documents.list()) == ["hello.md", "pay.md"]
     assert finds(other, STAFF, "salaries") == {"hello.md"}
     assert "26th" in other.view(principal=HR).retrieve("salaries")[0].content
+
+
+def test_sources_are_listed_page_by_page(pipeline: RAGPipeline, tmp_path: Path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        pipeline.sources.add(str(tmp_path / name), name=name)
+    everywhere = pipeline.view(collections="*").sources
+    first = everywhere.list(limit=2)
+    second = everywhere.list(limit=2, cursor=first.next_cursor)
+    assert ([one.name for one in first], [one.name for one in second]) == (["a", "b"], ["c"])
+    assert second.next_cursor is None and [*everywhere.each()] == [*first, *second]
+    assert [one.name for one in pipeline.sources.list(name="b")] == ["b"]
+    with pytest.raises(UsageError, match="cursor"):
+        pipeline.sources.list(cursor="MQ")

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from recollect.client.calls.base import Call, Calls, Steps, once, reading
+from recollect.client.calls.declared import asked
 from recollect.client.calls.ingesting import waited
 from recollect.client.calls.work import JobCalls
 from recollect.client.options import duration_text
-from recollect.client.place import EVERYWHERE, given
+from recollect.client.place import given
 from recollect.client.problems import error_of_kind
 from recollect.client.reading import Json, read
 from recollect.errors import NotFoundError, SourceError
 from recollect.ingest.report import FileError, IngestProgress, IngestReport
 from recollect.model.job import Job
+from recollect.model.page import Page
 from recollect.model.source import SourceRecord
+from recollect.operations.declaring import operations_of
+from recollect.operations.sources import SourceOperations
 
 if TYPE_CHECKING:
     from recollect.ingest.report import ProgressCallback
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 class SourceCalls(Calls):
     """Where the documents of the view's collection come from; see `recollect.View.sources`."""
+
+    list: Callable[..., Call[Page[SourceRecord]]] = asked(operations_of(SourceOperations)["list"])
 
     def add(
         self,
@@ -48,19 +53,18 @@ class SourceCalls(Calls):
             every=None if every is None else duration_text(every),
             metadata=None if metadata is None else dict(metadata),
         )
-        return Call(method="POST", path="/v1/sources", body=body, read=_source)
+        return Call(method="POST", path="/v1/sources", body=body, read=reading(SourceRecord))
 
     def get(self, source: str) -> Steps[SourceRecord]:
         """A source, with what is known of its refreshing."""
-        found = yield from once(self.list())
-        record = next((one for one in found if one.name == source), None)
-        if record is None:
+        found = yield from once(self.list(name=source))
+        if not found:
             name = yield from self._collection()
             raise NotFoundError(
                 f"There is no source {source!r} in the collection {name!r}. `recollect sources list` shows what there "
                 "is."
             )
-        return record
+        return found[0]
 
     def refresh(
         self,
@@ -92,35 +96,6 @@ class SourceCalls(Calls):
         self._at.require_present()
         body = given(collection=self._at.named, source=source, confirm_removals=confirm_removals, anew=anew)
         return Call(method="POST", path="/v1/sources/refresh", body=body, read=reading(Job))
-
-    def remove(self, source: str, *, documents: Literal["close", "keep", "erase"] = "close") -> Call[int]:
-        """Have a source read no longer; returns how many documents were closed, or erased."""
-        self._at.require_present()
-        query = {"source": source, "collection": self._at.named, "documents": documents}
-        return Call(method="DELETE", path="/v1/sources", query=query, read=_removed)
-
-    # Last: its name is a type's in what stands before it.
-    def list(self) -> Call[list[SourceRecord]]:
-        """The sources of the view's collection, or of all of them."""
-        self._at.require_present()
-        everywhere = self._at.collections == (EVERYWHERE,)
-        query = {"everywhere": True} if everywhere else {"collection": self._at.named}
-        return Call(
-            method="GET",
-            path="/v1/sources",
-            query=query,
-            read=lambda told: [_source(one) for one in told["sources"]],
-        )
-
-
-def _source(told: Json) -> SourceRecord:
-    due, seconds = told["due_at"], told["interval_seconds"]
-    began = None if due is None else datetime.fromisoformat(due) - timedelta(seconds=seconds)
-    return read(SourceRecord, told, source_id=0, began_at=began)  # its number is the store's own
-
-
-def _removed(told: Json) -> int:
-    return int(told["erased"] if "erased" in told else told["closed"])
 
 
 def _settled(job: Job) -> bool:

@@ -135,7 +135,7 @@ async def reload(
 
     def anew() -> ReloadStatsJson:
         if background:
-            roots = known_roots(everywhere.sources.list())
+            roots = known_roots([*everywhere.sources.each()])
             jobs = [caller.view(collections=one.collection).jobs.refresh(one.name).job_id for one in roots]
             return cast("ReloadStatsJson", {**_stats(caller), "jobs": jobs})
         done = everywhere.sources.refresh_all()

@@ -125,7 +125,7 @@ def _reader(location: str, connector: str) -> str | None:
 
 def _found(view: View, collection: str) -> tuple[list[SourceRecord], list[str]]:
     names = [one.name for one in view.collections.each()]
-    known = view.view(collections=collection or "*").sources.list()
+    known = view.view(collections=collection or "*").sources.each()
     # One that was removed, and left nothing, is not read any more.
     return [one for one in known if one.connector is not None or one.documents], names
 

@@ -27,7 +27,8 @@ WHERE s.tenant_id = %(tenant_id)s AND NOT c.hidden
   AND (%(name)s::text IS NULL OR s.name = %(name)s)
   AND (NOT %(due)s OR k.interval_seconds IS NOT NULL
        AND coalesce(k.began_at, '-infinity') + make_interval(secs => k.interval_seconds) <= now())
-ORDER BY c.name, s.type, s.name
+  AND ARRAY[c.name, s.type, s.name] > %(after)s::text[]
+ORDER BY c.name, s.type, s.name LIMIT %(limit)s
 
 -- progress: where a connector goes on, and the number of its listing
 SELECT cursor, listing FROM source_connections WHERE tenant_id = %(tenant_id)s AND source_id = %(source_id)s
