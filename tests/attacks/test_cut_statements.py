@@ -6,10 +6,8 @@ A new method of a group fails here until `WRITES` or `READS` names it. Every thi
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import random
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import chdir, closing, contextmanager
@@ -37,7 +35,7 @@ documents: diff diff_evidence duplicates each filter_hints get history list list
 contents: chunks download each_chunk grep list original outline read
 files: batch documents files_of get list read unstored_counts
 collections: each export_lines get list notes shared
-sources: get list watch
+sources: each get list watch
 spaces: reembedded status
 sessions: default_config documents get list
 memory: assemble assembler each_turn get latest list overview retriever turns
@@ -250,8 +248,7 @@ def methods() -> Iterator[str]:
     kinds = {"view": View}
     for name, group in vars(Groups).items():
         if isinstance(group, property):
-            (module, kind) = re.findall(r"from (\S+) import (\w+)", inspect.getsource(group.fget))[0]
-            kinds[name] = getattr(importlib.import_module(module), kind)
+            kinds[name] = type(group.fget(Groups(None)))
     for group, kind in kinds.items():
         for name, _ in inspect.getmembers(kind, inspect.isfunction):
             if not name.startswith("_"):
