@@ -234,6 +234,8 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     (leave,) = (one.document_id for one in records if one.source == "hr/leave.md")
     told = view.documents.history(leave)
     yield history.lifetime_json, history.lifetime_json(told.document_id, told)
+    restored = view.documents.restore(leave, len(told.versions))
+    yield history.restored_version_json, history.restored_version_json(restored, department=None)
     for first, second in (("1d", None), (None, "1d")):
         diff = view.documents.diff_evidence(QUERY, from_time=first or datetime.now(UTC), to_time=second)
         yield history.evidence_diff_json, history.evidence_diff_json(diff)

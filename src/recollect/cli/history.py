@@ -11,6 +11,7 @@ from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
+from recollect.replies.history import restored_version_json
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
@@ -153,9 +154,10 @@ def _restore(
     """
     with ctx.view(principal=actor.actor()) as view:
         known = named_document(view, document)
+        department = view.documents.history(known).department
         written = view.documents.restore(known, version)
     if ctx.json:
-        ctx.emit(written)
+        ctx.emit(restored_version_json(written, department=department))
     elif written.status == "unchanged":
         ctx.out.print(f"Version {version} is the current one already.")
     else:

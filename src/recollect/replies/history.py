@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import TypedDict
 
@@ -11,7 +11,7 @@ from recollect.replies._shape import Shape, Timestamp, iso
 from recollect.replies.passages import PassagePlaceJson, passage_json
 
 if TYPE_CHECKING:
-    from recollect.model import RetrievedContext
+    from recollect.model import IngestResult, RetrievedContext
     from recollect.model.history import DocumentHistory, EvidenceDiff, MovedEvidence
 
 
@@ -65,6 +65,19 @@ class EvidenceDiffJson(Shape, _Moments):
     """Found at both in the same words, as found at `to`."""
 
 
+class RestoredVersionJson(Shape):
+    """An old version of a document, made the newest one."""
+
+    document_id: int
+    department: str | None
+    version: int
+    """The one that is current now."""
+    status: Literal["added", "updated", "unchanged"]
+    """`unchanged` where it was the current one already."""
+    chunk_count: int
+    """Of the current version."""
+
+
 class LifetimeJson(Shape):
     """How long a document is found."""
 
@@ -72,6 +85,22 @@ class LifetimeJson(Shape):
     department: str | None
     expires_at: Timestamp | None
     """When it expires; null: never."""
+
+
+def restored_version_json(written: IngestResult, *, department: str | None) -> RestoredVersionJson:
+    """An old version of a document, made the newest one.
+
+    Args:
+        written: What became of it.
+        department: The document's.
+    """
+    return {
+        "document_id": written.document_id,
+        "department": department,
+        "version": written.version,
+        "status": written.status,
+        "chunk_count": written.chunk_count,
+    }
 
 
 def lifetime_json(document_id: int, history: DocumentHistory) -> LifetimeJson:

@@ -16,7 +16,7 @@ from recollect.model.page import Page
 from recollect.operations.values import Name, Number, Text
 from recollect.pipeline import View
 from recollect.replies.documents import DocumentIdJson
-from recollect.replies.history import LifetimeJson, lifetime_json
+from recollect.replies.history import LifetimeJson, RestoredVersionJson, lifetime_json, restored_version_json
 from recollect.server.bound import Titled
 from recollect.server.dependencies import DocumentReader, DocumentWriter, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
@@ -167,9 +167,10 @@ def reingest(document_id: Number, body: RereadBody, caller: DocumentWriter) -> I
 
 
 @router.post("/documents/{document_id}/restore", summary="Restore a version")
-def restore(document_id: Number, body: RestoreBody, caller: DocumentWriter) -> IngestResult:
+def restore(document_id: Number, body: RestoreBody, caller: DocumentWriter) -> RestoredVersionJson:
     """What it said becomes the newest version. Department, tags and grants stay as they are."""
-    return caller.documents.restore(document_id, body.version)
+    department = caller.documents.history(document_id).department
+    return restored_version_json(caller.documents.restore(document_id, body.version), department=department)
 
 
 @router.put("/documents/{document_id}/ttl", summary="Decide how long a document is found")
