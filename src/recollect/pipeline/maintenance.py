@@ -475,7 +475,7 @@ class Verifier:
 _UNCOUNTED_SHARE = 0.01
 
 
-_LOOK_AGAIN_SECONDS = 0.2
+_LOOK_AGAIN_SECONDS = 1.0
 
 
 # What the model is needed for: told where there is none.
