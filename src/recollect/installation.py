@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ def install_command(extra: str | None) -> str:
     Returns:
         With a checkout, a command to be run in it; else one that names the project, and where it came from.
     """
-    import json
-
     found = _installed()
     wanted = f"[{extra}]" if extra else ""
     origin = {} if found is None else json.loads(found.read_text("direct_url.json") or "{}")
@@ -42,8 +42,6 @@ def install_command(extra: str | None) -> str:
 
 @cache
 def _installed() -> Distribution | None:
-    from importlib.metadata import PackageNotFoundError, distribution
-
     try:
         return distribution(DISTRIBUTION)
     except PackageNotFoundError:

@@ -8,6 +8,8 @@ from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+import sentencex
+
 from recollect.languages import AUTO, language_of_text
 
 if TYPE_CHECKING:
@@ -231,8 +233,6 @@ def _segment(text: str, start: int, end: int, language: str, spans: list[Span]) 
 
 def _starts(piece: str, language: str) -> list[int]:
     """Offsets at which sentences begin, ascending."""
-    import sentencex
-
     if language == "th":
         return thai_starts(piece)
     try:

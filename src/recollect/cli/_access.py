@@ -9,10 +9,10 @@ import typer
 
 from recollect.cli._command_context import argument_text
 from recollect.errors import UsageError
+from recollect.model import Principal
 
 if TYPE_CHECKING:
     from recollect.cli._searching import SearchOptions
-    from recollect.model import Principal
 
 _PANEL = "Who asks"
 
@@ -43,8 +43,6 @@ class AccessOptions:
         Raises:
             UsageError: Roles or groups without anybody who has them, or a name that is none.
         """
-        from recollect.model import Principal
-
         if self.as_ is None:
             if self.roles is not None or self.groups is not None:
                 raise UsageError("--roles and --groups belong to somebody: say to whom with --as USER.")

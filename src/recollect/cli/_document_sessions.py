@@ -8,10 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
+from recollect.cli._terminal import one_line
 from recollect.cli._turns import moment_words
 from recollect.model.record import json_of
 from recollect.replies.sessions import ended_session_json
@@ -116,10 +119,6 @@ def _end(
 
 def show_sessions(ctx: CommandContext, found: list[DocumentSession]) -> None:
     """The sessions as a table."""
-    from rich.table import Table
-
-    from recollect.cli._terminal import one_line
-
     table = Table(box=None, pad_edge=False)
     # Names are folded, not cut: the next command is given them whole.
     table.add_column("Session", style="bold cyan", overflow="fold")
@@ -138,10 +137,6 @@ def show_sessions(ctx: CommandContext, found: list[DocumentSession]) -> None:
 
 def show_documents(ctx: CommandContext, one: DocumentSession, documents: list[DocumentRecord]) -> None:
     """A session and what it holds."""
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
-
     ctx.out.print(
         f"{one.document_count:,} of at most {one.max_documents:,} documents; expires: {_expiry(one)}", style="dim"
     )

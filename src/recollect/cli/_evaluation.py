@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.cli._progress import WorkBar
 from recollect.errors import UsageError
+from recollect.evaluation.datasets import cover_spans, rank_documents, run
+from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,8 +41,6 @@ def measured_options(ctx: CommandContext, search: SearchOptions) -> RetrievalOpt
     Raises:
         UsageError: One of them makes no sense.
     """
-    from recollect.retrieval.validation import validate
-
     options = search.retrieval(ctx.config)
     validate("any question", options)
     return options
@@ -80,8 +80,6 @@ def outcomes_of(
     view: View, data: DataSet, options: RetrievalOptions, limits: Limits, progress: Progress
 ) -> list[Outcome]:
     """Search every question of a data set in BEIR or span form."""
-    from recollect.evaluation.datasets import cover_spans, rank_documents, run
-
     options = ranking(options)
 
     def search(question: Question) -> Sequence[RetrievedContext]:

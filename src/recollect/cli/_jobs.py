@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import one_line
 from recollect.errors import ServerError
 
@@ -68,7 +69,6 @@ def wait_for(ctx: CommandContext, view: View, job: Job, *, title: str, unit: str
         title: What is being done.
         unit: What its stages count, in the plural.
     """
-    from recollect.cli._progress import WorkBar
 
     def tell(now: Job) -> None:
         come = [stage for stage in now.stages if stage.done or stage.total]

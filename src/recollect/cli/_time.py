@@ -9,6 +9,7 @@ import typer
 
 from recollect.cli._searching import given_by, taking
 from recollect.model.search_options import options_named
+from recollect.model.time import read_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,8 +42,6 @@ class TimeOptions:
         Raises:
             UsageError: It is no time.
         """
-        from recollect.model.time import read_time
-
         return None if self.as_of is None else read_time(self.as_of, name="--as-of")
 
     def confine(self, options: RetrievalOptions) -> RetrievalOptions:

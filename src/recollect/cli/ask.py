@@ -6,23 +6,26 @@ import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.live import Live
+from rich.text import Text
 
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._notes import show_notes
 from recollect.cli._options import command
 from recollect.cli._searching import EVERYWHERE, Explain, SearchOptions, SessionOptions, vain
+from recollect.cli._terminal import inline_markup, one_line, plain, print_indented, shortened
 from recollect.cli._time import TimeOptions
 from recollect.cli.providers import mention_models_once
 from recollect.cli.query import place
 from recollect.errors import UsageError
 from recollect.model import Answer
+from recollect.pipeline import models
 from recollect.replies.answers import answer_json
+from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from rich.text import Text
 
     from recollect.config import RAGConfig
     from recollect.model import RetrievalOptions
@@ -62,8 +65,6 @@ def _ask(
     explain: Explain = False,
 ) -> int:
     """Answer a question from the documents, with citations, or say that they hold no answer."""
-    from recollect.retrieval.validation import validate
-
     if everywhere and (where.in_session is not None or where.with_ or ctx.names_collection):
         raise UsageError("--everywhere goes with neither --session, --with nor --collection.")
     if stream and ctx.json:
@@ -99,7 +100,6 @@ def with_model(config: RAGConfig, model: str | None) -> RAGConfig:
     """
     if model is None or model == config.answer.model:
         return config
-    from recollect.pipeline import models
 
     return models.with_model(config, argument_text(model))
 
@@ -115,11 +115,6 @@ def _streamed(
 
 def shown_as_it_comes(ctx: CommandContext, events: Iterable[AskEvent], *, live: bool) -> Answer:
     """The answer; its sentences, each one checked, are shown in a terminal while the rest is waited for."""
-    from rich.live import Live
-    from rich.text import Text
-
-    from recollect.cli._terminal import plain
-
     if not live or not ctx.out.is_terminal:
         return _whole(events)
     shown = Text()
@@ -135,8 +130,6 @@ def shown_as_it_comes(ctx: CommandContext, events: Iterable[AskEvent], *, live: 
 
 def _printed(ctx: CommandContext, pieces: Iterator[str | Answer]) -> Answer:
     """The answer, its sentences written one after the other, for whoever reads the pipe."""
-    from recollect.cli._terminal import plain
-
     for piece in pieces:
         if isinstance(piece, Answer):
             ctx.out.print()
@@ -164,10 +157,6 @@ def show_answer(ctx: CommandContext, answer: Answer, *, told: bool = False) -> N
 
 def show_citations(ctx: CommandContext, answer: Answer) -> None:
     """Where each citation stands, and what it quotes."""
-    from rich.text import Text
-
-    from recollect.cli._terminal import inline_markup, one_line, print_indented, shortened
-
     for citation in answer.citations:
         ctx.out.print()
         head = Text(f"[{citation.marker}] ", style="bold green")
@@ -185,10 +174,6 @@ def show_citations(ctx: CommandContext, answer: Answer) -> None:
 
 def _show_unsupported(ctx: CommandContext, answer: Answer) -> None:
     """What the sources do not support, and why: behind the citations, so that it is read last and remembered."""
-    from rich.text import Text
-
-    from recollect.cli._terminal import plain, print_indented, shortened
-
     for at, sentence in enumerate(answer.unsupported):
         if not at:
             ctx.out.print()
@@ -202,10 +187,6 @@ def _show_unsupported(ctx: CommandContext, answer: Answer) -> None:
 
 
 def _show_nearest(ctx: CommandContext, nearest: Nearest) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import inline_markup, print_indented, shortened
-
     evidence = nearest.evidence
     head = Text("Nearest, but not enough: ", style="dim")
     head.append_text(place(evidence.source, evidence.section, evidence.page, evidence.last_page, given_id=evidence.id))
@@ -221,10 +202,6 @@ def _show_nearest(ctx: CommandContext, nearest: Nearest) -> None:
 
 def _marked(answer: Answer) -> Text:
     """The answer's text; what the sources do not support stands out, also where there are no colours."""
-    from rich.text import Text
-
-    from recollect.cli._terminal import inline_markup, plain
-
     shown, done = Text(), 0
     for sentence in answer.unsupported:
         if sentence.start_offset is None or sentence.end_offset is None:

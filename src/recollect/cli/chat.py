@@ -22,6 +22,7 @@ from recollect.cli.query import place
 from recollect.errors import RecollectError, UsageError
 from recollect.model import Answer, TokenUsage
 from recollect.model.record import json_of
+from recollect.pipeline.chat import Conversation
 from recollect.replies.answers import answer_json
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from recollect.model import Citation, RetrievalOptions
     from recollect.model.time import Moment
     from recollect.pipeline import View
-    from recollect.pipeline.chat import Conversation
 
 _HELP = """/sources          what the last answer rests on, in full
 /as-of TIME       from now on, what was known then (2026-01-31, 7d); /as-of now: the present
@@ -99,7 +99,6 @@ def _conversation(ctx: CommandContext, view: View, name: str | None, options: Re
                 "--forget: a server remembers what is asked in a conversation. recollect ask remembers nothing."
             )
         return cast("Conversation", _ServerConversation(view, session=name, options=options))
-    from recollect.pipeline.chat import Conversation
 
     return Conversation(view, session=name, options=options)
 

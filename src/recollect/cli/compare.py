@@ -11,19 +11,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import LOCAL, Limits, fill, fresh_collection, measured, outcomes_of, under_test
 from recollect.cli._options import command
 from recollect.cli._progress import WorkBar
+from recollect.cli._terminal import print_table
+from recollect.config import RAGConfig
+from recollect.embedding.models import DEFAULT_MODEL
 from recollect.errors import UsageError
+from recollect.evaluation.case_files import load_suite
+from recollect.evaluation.compare import SystemRun, compare
+from recollect.evaluation.datasets import BUDGETS, DEPTHS, DataSet, check_cases, kind_of, load_beir, load_spans
+from recollect.evaluation.html_report import render_report
+from recollect.installation import version
 from recollect.model.written_files import require_writable
+from recollect.pipeline import RAGPipeline
+from recollect.pipeline.saved_cases import found_by
 
 if TYPE_CHECKING:
-    from recollect.config import RAGConfig
     from recollect.evaluation.case_files import Suite
-    from recollect.evaluation.compare import Comparison, SystemRun
-    from recollect.evaluation.datasets import DataSet, Outcome
+    from recollect.evaluation.compare import Comparison
+    from recollect.evaluation.datasets import Outcome
     from recollect.evaluation.rag_test import Progress
     from recollect.model import RetrievalOptions
     from recollect.pipeline import View
@@ -74,8 +84,6 @@ def _compare(
     The settings of each file count, but for where data are stored: all use this command's store. Configurations that
     cut and embed alike share one ingest.
     """
-    from recollect.evaluation.compare import compare
-
     if len(configurations) < 2:
         raise UsageError("Give two or more files of settings to compare.")
     systems = _named_systems(ctx, configurations)
@@ -103,10 +111,6 @@ def _report(
 
     The first system is the one whose worst queries are shown.
     """
-    from recollect.evaluation.compare import compare
-    from recollect.evaluation.datasets import BUDGETS, DEPTHS
-    from recollect.evaluation.html_report import render_report
-
     require_writable(out, overwrite=True)
     systems = _named_systems(ctx, configurations) if configurations else _strategies(ctx.config)
     data = _load_data(task.data)
@@ -131,8 +135,6 @@ def _report(
 
 def _named_systems(ctx: CommandContext, paths: list[Path]) -> list[tuple[str, RAGConfig]]:
     """Settings from files, each with the shortest name that tells it from the others."""
-    from recollect.config import RAGConfig
-
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
     if len(set(names)) < len(names):
@@ -163,9 +165,6 @@ def _strategies(config: RAGConfig) -> list[tuple[str, RAGConfig]]:
 
 def _load_data(path: Path) -> DataSet | Suite:
     """A data set in BEIR or span form, or a file of test cases, by what is there."""
-    from recollect.evaluation.case_files import load_suite
-    from recollect.evaluation.datasets import kind_of, load_beir, load_spans
-
     if path.is_file():
         return load_suite(path)
     kind = kind_of(path)
@@ -178,9 +177,6 @@ def _run_systems(
     ctx: CommandContext, systems: Sequence[tuple[str, RAGConfig]], task: TaskOptions, data: DataSet | Suite
 ) -> list[SystemRun]:
     """Run every system on the data; those that cut and embed alike share a collection that is removed afterwards."""
-    from recollect.evaluation.compare import SystemRun
-    from recollect.pipeline import RAGPipeline
-
     groups: dict[str, dict[str, RAGConfig]] = {}
     for name, config in systems:
         groups.setdefault(_shared(config), {})[name] = config
@@ -211,9 +207,6 @@ def _filled(
     ctx: CommandContext, view: View, task: TaskOptions, data: DataSet | Suite
 ) -> Iterator[tuple[str, _Measure]]:
     """The collection that is searched, and what searches it."""
-    from recollect.evaluation.datasets import BUDGETS, DataSet, check_cases
-    from recollect.pipeline.saved_cases import found_by
-
     if not isinstance(data, DataSet):
         with under_test(ctx, view, task.ingest, None) as cases:
             yield (
@@ -234,10 +227,6 @@ def _filled(
 
 
 def _show(ctx: CommandContext, comparison: Comparison) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import print_table
-
     metrics = list(comparison.runs[0].means())
     rows: list[tuple[str | Text, ...]] = [
         (
@@ -268,9 +257,6 @@ def _show(ctx: CommandContext, comparison: Comparison) -> None:
 
 
 def _subtitle(ctx: CommandContext, queries: int) -> str:
-    from recollect.embedding.models import DEFAULT_MODEL
-    from recollect.installation import version
-
     when = datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC")
     embedding = ctx.config.embedding
     model = embedding.model or (DEFAULT_MODEL if embedding.provider == "local" else embedding.provider)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,15 @@ import typer
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line
+from recollect.config.inspection import inspect_settings
+from recollect.errors import ConfigurationError, RecollectError
+from recollect.installation import install_command
+from recollect.providers.catalogue import PROVIDERS
+from recollect.providers.detection import detect_keys
+from recollect.providers.registry import installed
+from recollect.store.embedded import EmbeddedServer
+from recollect.store.migrate import code_schema_version, stored_schema_version
+from recollect.store.standing import compare
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -72,8 +82,6 @@ def _show(
 
 
 def _inspected(ctx: CommandContext) -> Inspection:
-    from recollect.config.inspection import inspect_settings
-
     return inspect_settings(ctx.options.config, **ctx.overrides)
 
 
@@ -83,8 +91,6 @@ def _file(found: Inspection) -> str | None:
 
 def _unreachable(config: RAGConfig, notes: list[str]) -> list[str]:
     """What the settings need, and what is not there."""
-    from recollect.errors import RecollectError
-
     problems = [*_missing_keys(config), *_missing_token_secret(config)]
     try:
         notes.append(_database(config))
@@ -102,27 +108,21 @@ def _replica(config: RAGConfig) -> list[str]:
     storage = config.storage
     if storage.read_dsn is None:
         return []
-    from recollect.errors import ConfigurationError
 
     if storage.dsn is None:
         raise ConfigurationError("read_dsn needs dsn: the embedded server of a data directory has no replicas.")
-    from recollect.store.standing import compare
 
     status = compare(storage.dsn.get_secret_value(), storage.read_dsn.get_secret_value())
     return [f"The replica: reached; it is {status.behind_bytes:,} bytes of the write-ahead log behind."]
 
 
 def _database(config: RAGConfig) -> str:
-    from recollect.store.migrate import code_schema_version, stored_schema_version
-
     dsn, data_dir = config.storage.dsn, config.storage.data_dir
     if dsn is not None:
         version = stored_schema_version(dsn.get_secret_value())
     elif not (data_dir / "pg").exists():
         return f"The database: {data_dir} has no store yet; the first command makes one."
     else:
-        from recollect.store.embedded import EmbeddedServer
-
         with EmbeddedServer(data_dir) as address:
             version = stored_schema_version(address)
     if version is None:
@@ -133,11 +133,6 @@ def _database(config: RAGConfig) -> str:
 
 
 def _missing_keys(config: RAGConfig) -> list[str]:
-    from recollect.installation import install_command
-    from recollect.providers.catalogue import PROVIDERS
-    from recollect.providers.detection import detect_keys
-    from recollect.providers.registry import installed
-
     held = {key.provider for key in detect_keys()}
     problems: list[str] = []
     for name in ("embedding", "reranking", "answer"):
@@ -153,8 +148,6 @@ def _missing_keys(config: RAGConfig) -> list[str]:
 
 
 def _missing_token_secret(config: RAGConfig) -> list[str]:
-    import os
-
     jwt = config.server.jwt
     problems: list[str] = []
     if jwt.secret is not None and not os.environ.get(jwt.secret.removeprefix("env:")):

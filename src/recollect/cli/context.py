@@ -12,11 +12,17 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._searching import empty_collection, told_besides
+from recollect.cli._terminal import plain
+from recollect.context import RetrievalWeights
+from recollect.context.hybrid import passages_for
 from recollect.errors import UsageError
+from recollect.model import RetrievalOptions
+from recollect.model.time import read_time
 from recollect.replies.contexts import context_assembly_json, context_explain_json
+from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
-    from recollect.context import HybridContext, RetrievalWeights
+    from recollect.context import HybridContext
 
 _BUDGET = 2_000
 
@@ -82,11 +88,6 @@ def _context(
     explain: Annotated[bool, typer.Option("--explain", help="Say what each side weighs, and why.")] = False,
 ) -> int:
     """Print a context of documents, conversations and facts for a prompt, within a budget of tokens."""
-    from recollect.context.hybrid import passages_for
-    from recollect.model import RetrievalOptions
-    from recollect.model.time import read_time
-    from recollect.retrieval.validation import validate
-
     _require_effect(strategy, {"--focus": focus, "--session": conversation, "--user": user})
     question = argument_text(text)
     validate(question, RetrievalOptions(top_k=passages_for(token_budget), min_relevance=min_relevance))
@@ -114,8 +115,6 @@ def _require_effect(strategy: Strategy, given: Mapping[str, str | None]) -> None
 
 
 def _weights(focus: Focus | None) -> RetrievalWeights | None:
-    from recollect.context import RetrievalWeights
-
     made = {
         Focus.BALANCED: RetrievalWeights.balanced,
         Focus.RAG: RetrievalWeights.rag_focused,
@@ -125,8 +124,6 @@ def _weights(focus: Focus | None) -> RetrievalWeights | None:
 
 
 def _show(ctx: CommandContext, found: HybridContext, *, explain: bool) -> None:
-    from recollect.cli._terminal import plain
-
     if found.text:
         # A terminal would obey what a document holds; a file or a pipe gets the text as it is.
         ctx.out.out(plain(found.text) if ctx.out.is_terminal else found.text, highlight=False)

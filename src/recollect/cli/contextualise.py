@@ -9,6 +9,7 @@ import typer
 from recollect.cli._command_context import CommandContext
 from recollect.cli._jobs import result_of, tell_asked
 from recollect.cli._options import command
+from recollect.cli._progress import WorkBar
 from recollect.model.record import adapter_of, json_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ def told(needed: ContextEstimate) -> str:
 
 def write(ctx: CommandContext, view: View) -> int:
     """Situate what is missing, with progress; returns the exit status."""
-    from recollect.cli._progress import WorkBar
     from recollect.model.contexts import ContextReport
 
     if ctx.server is None:
@@ -86,8 +86,6 @@ def write(ctx: CommandContext, view: View) -> int:
 
 def situate(ctx: CommandContext, view: View, *, yes: bool) -> None:
     """Say what situating the chunks would take, and do it where that is wanted."""
-    from recollect.cli._progress import WorkBar
-
     at = view.standpoint
     if ctx.config.ingest.contextualise is None or at.session is not None or not at.is_owner:
         return

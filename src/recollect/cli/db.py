@@ -12,9 +12,19 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._json import shown
 from recollect.cli._options import command
+from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import plain
+from recollect.cli.history import show_scrub
 from recollect.cli.status import size
 from recollect.errors import UsageError
+from recollect.model.record import json_of
+from recollect.store.attacks import attack
+from recollect.store.backup import backup
+from recollect.store.dsn import application_dsn
+from recollect.store.embedded import EmbeddedServer
+from recollect.store.isolation import remedy_text
+from recollect.store.migrate import migrate
+from recollect.store.restore import build_indexes, restore
 
 if TYPE_CHECKING:
     from recollect.model.tenant import Isolation
@@ -30,7 +40,6 @@ def _server(ctx: CommandContext) -> Iterator[str]:
     if storage.dsn is not None:
         yield storage.dsn.get_secret_value()
         return
-    from recollect.store.embedded import EmbeddedServer
 
     with EmbeddedServer(storage.data_dir) as dsn:
         yield dsn
@@ -38,8 +47,6 @@ def _server(ctx: CommandContext) -> Iterator[str]:
 
 def _migrate(ctx: CommandContext) -> int:
     """Bring the store's schema up to date. Every command does so when it opens the store."""
-    from recollect.store.migrate import migrate
-
     with _server(ctx) as dsn:
         report = migrate(dsn, own_server=ctx.config.storage.dsn is None)
     if ctx.json:
@@ -84,8 +91,6 @@ def _show_isolation(ctx: CommandContext, isolation: Isolation) -> None:
     if isolation.in_force:
         ctx.out.print(plain(f"Row-level security keeps tenants apart (role {isolation.role})."))
     else:
-        from recollect.store.isolation import remedy_text
-
         ctx.note(
             f"Row-level security does not bind the role {isolation.role!r} ({len(isolation.unguarded)} tables). With "
             f"one tenant that is no matter; a second one is refused. {remedy_text(isolation)}"
@@ -98,9 +103,6 @@ def _attack(ctx: CommandContext) -> int:
     Works as the program's own role: reads and writes across tenants in every table, functions that run as the owner,
     changes of roles, policies and audit, objects that would shadow others, access lists passed by. Nothing is left.
     """
-    from recollect.store.attacks import attack
-    from recollect.store.dsn import application_dsn
-
     storage = ctx.config.storage
     own = storage.application_dsn.get_secret_value() if storage.application_dsn else None
     with _server(ctx) as dsn:
@@ -150,8 +152,6 @@ def _verify(
 
 
 def _progress(ctx: CommandContext, bars: ExitStack) -> Callable[[VerifyProgress], None]:
-    from recollect.cli._progress import WorkBar
-
     titles = {"checking": ("Verifying", "chunks"), "mending": ("Mending", "versions")}
     shown: dict[str, WorkBar] = {}
 
@@ -214,9 +214,6 @@ def _scrub(
     Every table is written anew, and waits for that. On recollect's own server the write-ahead log is renewed and the
     server's log emptied too, and every file is read afterwards. Exit status 1 if something is left.
     """
-    from recollect.cli.history import show_scrub
-    from recollect.model.record import json_of
-
     strings = [] if look_for is None else _lines(look_for)
     with ctx.view() as view:
         due = view.store.scrubber.due()
@@ -247,9 +244,6 @@ def _backup(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> int:
     """Write the whole store into one file, while others go on using it."""
-    from recollect.store.backup import backup
-    from recollect.store.migrate import migrate
-
     with _server(ctx) as dsn:
         migrate(dsn)
         report = backup(dsn, file, overwrite=overwrite)
@@ -267,8 +261,6 @@ def _restore(
     force: Annotated[bool, typer.Option("--force", help="Replace a store that has documents: they are lost.")] = False,
 ) -> int:
     """Put a backup in place of an empty store."""
-    from recollect.store.restore import build_indexes, restore
-
     with _server(ctx) as dsn:
         restore(dsn, file, force=force)
         with ctx.view() as view:

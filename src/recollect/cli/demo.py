@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.text import Text
 
 from recollect.cli import ask
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
+from recollect.cli._progress import WorkBar
 from recollect.errors import NotFoundError
 from recollect.replies.answers import answer_json
 from recollect.replies.ingest import ingest_report_json
@@ -51,8 +53,6 @@ def handbook() -> Path:
 
 def _demo(ctx: CommandContext) -> int:
     """Ingest an example handbook, ask it three questions, and say what to try next."""
-    from recollect.cli._progress import WorkBar
-
     folder = handbook()
     config = ctx.config.model_copy(update={"collection": COLLECTION})
     if not ctx.json:
@@ -108,8 +108,6 @@ def _show_ingest(ctx: CommandContext, report: IngestReport) -> None:
 
 
 def _show(ctx: CommandContext, answer: Answer) -> None:
-    from rich.text import Text
-
     ctx.out.print()
     ctx.out.rule(style="dim")
     ctx.out.print(Text.assemble(("? ", "bold magenta"), (answer.question, "bold")))
@@ -118,8 +116,6 @@ def _show(ctx: CommandContext, answer: Answer) -> None:
 
 
 def _show_next(ctx: CommandContext, *, refused: bool) -> None:
-    from rich.text import Text
-
     found = shutil.which("recollect")
     program = "recollect" if found == sys.argv[0] else shlex.quote(sys.argv[0])
     options = ctx.options

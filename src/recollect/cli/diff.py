@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._searching import SearchOptions
+from recollect.cli._terminal import print_indented, shortened
 from recollect.cli.history import moment_text
 from recollect.cli.query import place
 from recollect.replies.history import evidence_diff_json
+from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext
@@ -36,8 +40,6 @@ def _diff(
     to: Annotated[str, typer.Option("--to", metavar="TIME", help="The later moment.")] = "now",
 ) -> int:
     """Show how the evidence for a question changed from one moment to another: what came, went, changed and stayed."""
-    from recollect.retrieval.validation import validate
-
     options = search.retrieval(ctx.config)
     question = argument_text(text)
     validate(question, options)
@@ -53,8 +55,6 @@ def _diff(
 
 
 def _show(ctx: CommandContext, diff: EvidenceDiff) -> None:
-    from rich.text import Text
-
     out = ctx.out
     out.print(f"{moment_text(diff.from_time)} → {moment_text(diff.to_time)} UTC", style="dim", highlight=False)
     for one in diff.came:
@@ -77,10 +77,6 @@ def _where(passage: RetrievedContext) -> Any:  # noqa: ANN401 - rich's Text, whi
 
 
 def _show_passage(ctx: CommandContext, sign: str, passage: RetrievedContext, style: str, note: str) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import print_indented, shortened
-
     head = Text(f"{sign} ", style=f"bold {style}").append_text(_where(passage))
     ctx.out.print(head.append(f"  ({note})" if note else "", "dim"))
     if sign != "~":
@@ -89,12 +85,6 @@ def _show_passage(ctx: CommandContext, sign: str, passage: RetrievedContext, sty
 
 def _show_words(ctx: CommandContext, before: str, after: str) -> None:
     """The lines that differ between two forms of a passage."""
-    import difflib
-
-    from rich.text import Text
-
-    from recollect.cli._terminal import print_indented, shortened
-
     for line in difflib.ndiff(before.splitlines(), after.splitlines()):
         if line[:2] in {"- ", "+ "} and line[2:].strip():
             style = "red" if line[0] == "-" else "green"

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._access import AccessOptions, ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._searching import vain
-from recollect.cli._terminal import plain
+from recollect.cli._terminal import one_line, plain
 from recollect.cli.history import (
     add_history_commands,
     named_document,
@@ -23,8 +25,10 @@ from recollect.cli.history import (
     show_receipt,
 )
 from recollect.errors import ParseError
+from recollect.model import RetrievalOptions
 from recollect.model.page import MOST_OF_A_PAGE, cursor_at
 from recollect.model.record import json_of
+from recollect.store.identities import told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,18 +90,10 @@ def _begin(cursor: str | None, after: int) -> str | None:
 
 
 def _why_none(view: View, department: str | None) -> list[str]:
-    from recollect.model import RetrievalOptions
-
     return vain(view, RetrievalOptions(department=(department,) if department else ()))
 
 
 def _show_list(ctx: CommandContext, records: Sequence[DocumentRecord], *, nothing: str) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
-    from recollect.store.identities import told_apart
-
     if not records:
         ctx.out.print(plain(nothing), soft_wrap=True)
         return
@@ -150,10 +146,6 @@ def _show(
     if ctx.json:
         ctx.emit({**json_of(record), "content": record.content, **json_of(copies)})
         return 0
-    from rich.table import Table
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
 
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column(style="dim")

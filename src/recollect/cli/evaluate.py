@@ -28,7 +28,29 @@ from recollect.cli._evaluation import (
 from recollect.cli._options import ChunkingOptions, CollectionOption, Mode, command
 from recollect.cli._progress import WorkBar
 from recollect.cli._searching import SearchOptions
+from recollect.cli._terminal import one_line, print_table
+from recollect.cli.ingest import chunking_of
 from recollect.errors import NotFoundError, UsageError
+from recollect.evaluation.case_files import dump_suite
+from recollect.evaluation.datasets import (
+    PAGE_DEPTHS,
+    by_group,
+    hit_pages,
+    load_beir,
+    load_memory,
+    load_pages,
+    load_spans,
+    means,
+    named_sets,
+    read_baseline,
+    recall_turns,
+    run,
+    times,
+    write_baseline,
+)
+from recollect.evaluation.make import draft_cases
+from recollect.evaluation.rag_test import tracked
+from recollect.model.memory import RecallOptions, Turn
 from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
@@ -82,8 +104,6 @@ class _Run:
 
     def beir(self, folder: Path) -> dict[str, Any]:
         """Rank documents."""
-        from recollect.evaluation.datasets import load_beir, means, times
-
         data = load_beir(folder)
         started = time.perf_counter()
         with self._fresh() as view:
@@ -99,8 +119,6 @@ class _Run:
 
     def spans(self, folder: Path, *limits: Limits) -> list[dict[str, Any]]:
         """Find characters, once for each limit on what is shown."""
-        from recollect.evaluation.datasets import load_spans, means
-
         data = load_spans(folder)
         with self._fresh() as view:
             fill(self.ctx, view, data)
@@ -116,8 +134,6 @@ class _Run:
 
     def pages(self, folder: Path) -> dict[str, Any]:
         """Find pages, in each question's document and in all of them."""
-        from recollect.evaluation.datasets import PAGE_DEPTHS, hit_pages, load_pages, means, run
-
         data = load_pages(folder)
         options = replace(ranking(self.options), outline=True, top_k=max(PAGE_DEPTHS))
         started = time.perf_counter()
@@ -153,8 +169,6 @@ class _Run:
 
     def memory(self, data: Conversations, mode: RecallMode) -> dict[str, Any]:
         """Have conversations remembered, and find the turns that answer their questions."""
-        from recollect.evaluation.datasets import by_group, means, recall_turns, run, times
-
         asked = {talk.id: [one for one in talk.questions if one.evidence] for talk in data.conversations}
         outcomes: list[Outcome] = []
         turns = 0
@@ -190,8 +204,6 @@ class _Run:
 
     @contextmanager
     def _fresh(self) -> Iterator[View]:
-        from recollect.cli.ingest import chunking_of
-
         with self.ctx.view() as view:
             chunking = chunking_of(view.config, self.run) if self.run.given else None
             kept, language = self.run.keep, self.run.language
@@ -211,8 +223,6 @@ class _Memory:
 
     def remember(self, talk: Conversation) -> int:
         """Store a conversation as a user's; turns without words are passed over."""
-        from recollect.model.memory import Turn
-
         user = self._users.setdefault(talk.id, f"{self._prefix}/{len(self._users) + 1}")
         stored = 0
         for number, one in enumerate(talk.sessions, start=1):
@@ -229,8 +239,6 @@ class _Memory:
 
     def recall(self, talk_id: str, question: MemoryQuestion) -> list[tuple[str, str]]:
         """The sessions and turns of a conversation that answer a question, best first."""
-        from recollect.model.memory import RecallOptions
-
         options = RecallOptions(top_k=_TURNS, mode=self._mode, before=0, after=0, counted=False)
         found = self._view.view(user=self._users[talk_id]).recall(question.question, options)
         return [(self._sessions[hit.episode.session], hit.episode.metadata["eval_turn"]) for hit in found]
@@ -298,8 +306,6 @@ def _memory(
     "questions": [{"question", "category", "evidence": ["turn id", …]}]}]}. Every conversation is remembered as one
     user's, its questions are asked, and the sessions are removed again.
     """
-    from recollect.evaluation.datasets import load_memory
-
     data = load_memory(file)
     report = _Run(ctx, RunOptions(keep=keep)).memory(data, mode.value)
     categories = {f"category {name}" if name else "no category": one for name, one in report["by_category"].items()}
@@ -338,8 +344,6 @@ def _all(
     Each set is measured as its own command does: nDCG@10 of documents (corpus.jsonl), recall and IoU of characters in 5
     passages and recall in 4,000 characters (corpora/), hit@10 of pages (pdf/), recall of turns (a file).
     """
-    from recollect.evaluation.datasets import named_sets, read_baseline, write_baseline
-
     if most_loss is not None and baseline is None:
         raise UsageError("--most-loss compares with a baseline: name its file with --baseline.")
     measuring = _Run(ctx, RunOptions(**vars(search), **vars(chunking)))
@@ -385,8 +389,6 @@ def _figures(measuring: _Run, kind: SetKind, path: Path) -> dict[str, float]:
             metrics = measuring.pages(path)["metrics"]
             return {f"hit@10, {place}": figures["hit@10"] for place, figures in metrics.items()}
         case "memory":
-            from recollect.evaluation.datasets import load_memory
-
             mode = cast("RecallMode", measuring.options.mode or "hybrid")
             figures = measuring.memory(load_memory(path), mode)["metrics"]
             return {name: figures[name] for name in ("evidence_recall@10", "session_hit@10")}
@@ -401,8 +403,6 @@ def _shown(
     a: str = "",
 ) -> int:
     """Print what was measured, as JSON or for people: its metrics, or ``rows`` of them, of what, and the times."""
-    from recollect.cli._terminal import one_line, print_table
-
     if ctx.json:
         ctx.emit(report)
         return 0
@@ -420,8 +420,6 @@ def _shown(
 
 
 def _show_all(ctx: CommandContext, rows: Sequence[Mapping[str, Any]], worst: Mapping[str, Any] | None, of: str) -> None:
-    from recollect.cli._terminal import one_line, print_table
-
     compared = any(row["baseline"] is not None for row in rows)
     cells = [
         (
@@ -466,9 +464,6 @@ def _make(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> int:
     """Draft test cases from a collection, without a language model, for a person to choose from and improve."""
-    from recollect.evaluation.case_files import dump_suite
-    from recollect.evaluation.make import draft_cases
-
     if out is not None:
         if out.exists() and not force:
             raise UsageError(f"{out} exists: choose another name, or --force to overwrite it.")
@@ -494,8 +489,6 @@ def _make(
 
 def _documents(ctx: CommandContext, view: View) -> Iterator[tuple[str, str]]:
     """The collection's documents; of many, some from all over it."""
-    from recollect.evaluation.rag_test import tracked
-
     ids = [record.document_id for record in view.documents.each(status="embedded")]
     chosen = ids[:: max(1, -(-len(ids) // _MAX_DOCUMENTS))]
     with WorkBar(ctx.err, "Reading", unit="documents") as bar:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import Mode, command
+from recollect.cli._terminal import one_line, print_indented
 from recollect.cli._turns import moment_words
 from recollect.model.page import MOST_OF_A_PAGE
 from recollect.model.record import json_of
+from recollect.model.time import read_time
 from recollect.operations.facts import FactOperations
 
 if TYPE_CHECKING:
@@ -104,10 +107,6 @@ def _delete(
 
 
 def _show_one(ctx: CommandContext, fact: Fact) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line, print_indented
-
     line = Text(f"{fact.fact_id:>4} ", style="bold cyan")
     line.append(f"{one_line(fact.role)}: ", style="bold").append(one_line(fact.statement), style="not dim not bold")
     print_indented(ctx.out, line, by=0)
@@ -118,10 +117,6 @@ def _show_one(ctx: CommandContext, fact: Fact) -> None:
 
 
 def _show_evidence(ctx: CommandContext, fact: Fact) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line, print_indented
-
     for one in fact.evidence:
         again = "again: " if one.kind == "repeat" else ""
         place = f"{again}{one_line(one.session)}, turn {one.position}, characters {one.start_offset}-{one.end_offset}: "
@@ -130,8 +125,6 @@ def _show_evidence(ctx: CommandContext, fact: Fact) -> None:
 
 
 def _moment(as_of: str | None) -> datetime | None:
-    from recollect.model.time import read_time
-
     return None if as_of is None else read_time(as_of, name="--as-of")
 
 

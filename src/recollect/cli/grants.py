@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
+from recollect.cli._terminal import one_line
 from recollect.cli.history import named_documents
 from recollect.errors import UsageError
 from recollect.model.access import GrantsReply
@@ -158,11 +161,6 @@ def _show(ctx: CommandContext, told: GrantsReply) -> None:
 
 
 def _show_documents(ctx: CommandContext, found: Sequence[DocumentPermissions]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
-
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Id", justify="right")
     table.add_column("Source", overflow="fold")
@@ -186,7 +184,6 @@ def _show_collection(ctx: CommandContext, access: CollectionAccess) -> None:
     if ctx.json:
         ctx.emit(access)
         return
-    from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")

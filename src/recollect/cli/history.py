@@ -6,11 +6,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
+from recollect.cli._terminal import one_line, plain
 from recollect.replies.history import restored_version_json
 
 if TYPE_CHECKING:
@@ -75,11 +78,6 @@ def _history(
 
 
 def _show_history(ctx: CommandContext, history: DocumentHistory) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
-
     ctx.out.print(Text(one_line(history.source), style="bold cyan"))
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Version", justify="right")
@@ -129,10 +127,6 @@ def _diff(
 
 
 def _show_diff(ctx: CommandContext, diff: VersionDiff) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import plain
-
     if not diff.lines:
         ctx.out.print(f"Versions {diff.from_version} and {diff.to_version} read the same.")
         return

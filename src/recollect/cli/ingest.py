@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
+from recollect.cli._jobs import wait_for
 from recollect.cli._options import ChunkingOptions, command
+from recollect.cli._progress import WorkBar
+from recollect.cli._terminal import one_line, plain
 from recollect.cli.contextualise import situate
 from recollect.errors import ConflictError, UsageError
 from recollect.model.arguments import did_you_mean, whole_number
 from recollect.model.principal import read_permissions
+from recollect.model.record import json_of
+from recollect.pipeline.languages import unknown_languages
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -101,8 +108,6 @@ def _ingest(
     What is unchanged costs next to nothing, what has changed becomes a new version. It can be interrupted at any
     moment: run the same command again to complete it. Exit status 1 if some of it could not be read.
     """
-    from recollect.cli._progress import WorkBar
-
     _require_own_options(ctx, chunking, actor, in_session, others=bool(sync or grant))
     if background:
         _refuse_in_background(max_file_size=max_file_size, ttl=ttl, no_ocr="off" if no_ocr else None)
@@ -178,7 +183,6 @@ def _refuse_in_background(**given: str | None) -> None:
 def tell_queued(ctx: CommandContext, asked: Job | Sequence[Job]) -> int:
     """Print a job that was asked for, or those that a server has made of files; returns the exit status."""
     from recollect.model.job import Job
-    from recollect.model.record import json_of
 
     jobs = [asked] if isinstance(asked, Job) else asked
     if ctx.json:
@@ -293,9 +297,6 @@ def _complete(ctx: CommandContext, view: View, *, yes: bool, stored: bool) -> No
 
 def suggest_model(ctx: CommandContext, view: View) -> None:
     """Name another embedding model where much of a collection is in languages that its own does not know."""
-    from recollect.cli._terminal import plain
-    from recollect.pipeline.languages import unknown_languages
-
     unknown = unknown_languages(view)
     if unknown:
         ctx.err.print(
@@ -321,11 +322,6 @@ def tell(ctx: CommandContext, report: IngestReport) -> int:
 
 def show_report(ctx: CommandContext, report: IngestReport) -> None:
     """The report for people: what became of the files, and which ones failed and why."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
-
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(justify="right", style="bold")
     table.add_column()
@@ -497,10 +493,6 @@ def ingest_urls(
 
     What situating them would take is said where they were waited for, and done with ``yes``.
     """
-    from recollect.cli._jobs import wait_for
-    from recollect.cli.contextualise import situate
-    from recollect.model.record import json_of
-
     asked = {
         **options.request(),
         **how,
@@ -539,10 +531,6 @@ def _body(data: str) -> bytes:
 
 
 def _show(ctx: CommandContext, job: Job) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
-
     url = one_line(str(job.arguments.get("url", job.document)))
     result = job.result or {}
     if not job.ended:

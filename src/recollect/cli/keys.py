@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._bound import bind
@@ -109,8 +111,6 @@ def _listed(ctx: CommandContext, keys: Page[ApiKey]) -> None:
     if not keys:
         ctx.out.print("There are no keys. To make one: recollect keys create NAME")
         return
-    from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Key", no_wrap=True)

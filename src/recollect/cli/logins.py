@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext, argument_text
@@ -53,8 +55,6 @@ def _listed(ctx: CommandContext, logins: Page[Login]) -> None:
     if not logins:
         ctx.out.print("Nobody is logged in.")
         return
-    from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Login", no_wrap=True)

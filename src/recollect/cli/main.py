@@ -6,6 +6,7 @@ import inspect
 import os
 import signal
 import sys
+import traceback
 from collections import UserDict
 from collections.abc import Mapping
 from functools import cache
@@ -298,8 +299,6 @@ def _fail(exc: BaseException, message: str, status: int) -> int:
     arguments = sys.argv[1:]
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if {"--verbose", "-v"} & set(own) and exc.__traceback__ is not None:
-        import traceback
-
         traceback.print_exception(exc)
     sys.stdout.flush()
     sys.stderr.write(f"{plain(message)}\n" if status == _STATUS_INTERRUPTED else f"Error: {plain(message)}\n")

@@ -13,6 +13,8 @@ from recollect.cli._searching import EVERYWHERE
 from recollect.cli.ask import with_model
 from recollect.errors import ConfigurationError, UsageError
 from recollect.installation import install_command
+from recollect.model.time import read_time
+from recollect.pipeline.threads import Threads
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -62,8 +64,6 @@ def _mcp(
     It offers the tools search, grep, list_documents, outline, read, ask, recall, remember and add, and the documents
     as resources. It ends when the program closes the pipe.
     """
-    from recollect.model.time import read_time
-
     if everywhere and ctx.names_collection:
         raise UsageError("--everywhere goes without --collection.")
     if ctx.json:
@@ -95,7 +95,6 @@ def _door() -> ModuleType:
 
 
 def _serve(stdio: ModuleType, view: View, *, may_write: bool) -> None:
-    from recollect.pipeline.threads import Threads
     from recollect.server.mcp.access import Access
     from recollect.server.mcp.service import build_server
 

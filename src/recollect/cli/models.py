@@ -9,6 +9,7 @@ import typer
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli.status import size
+from recollect.embedding.models import DEFAULT_MODEL, ModelCache
 
 if TYPE_CHECKING:
     from recollect.embedding.models import CachedModel
@@ -25,8 +26,6 @@ def _pull(
     ] = None,
 ) -> int:
     """Fetch a model, verify it, and build what searching needs; afterwards no connection is needed."""
-    from recollect.embedding.models import DEFAULT_MODEL
-
     config = ctx.config
     configured = config.embedding.model if config.embedding.provider == "local" else None
     wanted = name or configured or DEFAULT_MODEL
@@ -48,8 +47,6 @@ def _pull(
 
 def _list(ctx: CommandContext) -> int:
     """List the models in the cache."""
-    from recollect.embedding.models import ModelCache
-
     cache = ModelCache(ctx.config.embedding.model_dir)
     found = cache.list()
     if ctx.json:

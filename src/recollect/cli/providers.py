@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
+import platformdirs
 import typer
 
 from recollect.cli._command_context import CommandContext
@@ -16,6 +17,9 @@ from recollect.cli._options import command
 from recollect.cli._terminal import one_line
 from recollect.errors import RecollectError
 from recollect.installation import install_command
+from recollect.llm.base import ChatMessage
+from recollect.llm.completion import complete
+from recollect.pipeline.models import embedding_model, language_model, reranking_model
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -120,8 +124,6 @@ def _tried(config: RAGConfig, section: str, attempt: Callable[[RAGConfig], str])
 
 
 def _try_embedding(config: RAGConfig) -> str:
-    from recollect.pipeline.models import embedding_model
-
     embedder = embedding_model(config)
     with _closing(embedder):
         embedder.embed_query("How many days of leave are there?")
@@ -129,8 +131,6 @@ def _try_embedding(config: RAGConfig) -> str:
 
 
 def _try_reranking(config: RAGConfig) -> str:
-    from recollect.pipeline.models import reranking_model
-
     scorer = reranking_model(config)
     if scorer is None:
         raise AssertionError("a reranker is configured")
@@ -151,10 +151,6 @@ def _closing(model: object) -> Iterator[None]:
 
 
 def _try_answer(config: RAGConfig) -> str:
-    from recollect.llm.base import ChatMessage
-    from recollect.llm.completion import complete
-    from recollect.pipeline.models import language_model
-
     model = language_model(config)
     if model is None:
         raise AssertionError("a language model is configured")
@@ -233,7 +229,6 @@ def mention_models_once(ctx: CommandContext) -> None:
     """Say to a person who asks without a language model, the first time, that there may be one."""
     if ctx.server is not None or ctx.config.answer.provider != "extractive" or ctx.json or not ctx.err.is_terminal:
         return
-    import platformdirs
 
     said = platformdirs.user_state_path("recollect") / "told-of-providers"
     if said.exists():

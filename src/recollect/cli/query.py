@@ -14,6 +14,8 @@ from recollect.cli._options import command
 from recollect.cli._searching import EVERYWHERE, Explain, SearchOptions, SessionOptions, language_of, told_besides, vain
 from recollect.cli._time import TimeOptions
 from recollect.errors import UsageError
+from recollect.model.record import json_of
+from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +52,6 @@ def _query(
     explain: Explain = False,
 ) -> int:
     """Find the passages that answer a question."""
-    from recollect.retrieval.validation import validate
-
     budget.require_consistent(explain=explain)
     if everywhere and (budget.context or where.in_session is not None or where.with_ or ctx.names_collection):
         raise UsageError("--everywhere goes with neither --context nor --session, --with and --collection.")
@@ -76,7 +76,6 @@ def _query(
         warnings = [] if reply.results else vain(view, options)
         reply = replace(reply, warnings=told_besides(reply.warnings, warnings))
         if ctx.json:
-            from recollect.model.record import json_of
             from recollect.replies.search import search_reply_json
 
             ctx.emit(json_of(search_reply_json(reply, warnings=warnings)))

@@ -10,24 +10,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
+from recollect.answer.extractive import ExtractionOptions, read
+from recollect.answer.refusal import RefusalRule
 from recollect.cli._command_context import CommandContext
 from recollect.cli._evaluation import LOCAL, measured, under_test
 from recollect.cli._options import CollectionOption, command
 from recollect.cli._progress import WorkBar
 from recollect.cli._searching import SearchOptions
+from recollect.cli._terminal import one_line, print_table, shortened
 from recollect.errors import UsageError
+from recollect.evaluation.calibrate import ALWAYS_REFUSED, calibrate, stored_rule
+from recollect.evaluation.case_files import load_suite
+from recollect.evaluation.datasets import place_of
+from recollect.evaluation.html_report import render_quality, shown
+from recollect.evaluation.persona_audit import load_personas
+from recollect.evaluation.quality import METRICS, ModelJudge, run_quality
+from recollect.evaluation.rag_test import selected, tracked
 from recollect.model.written_files import require_writable
+from recollect.pipeline.answering import reranker_of
+from recollect.pipeline.models import EXTRACTIVE, embedding_model, language_model, model_name, with_model
+from recollect.pipeline.persona_audit import evaluate_personas, give_permissions
+from recollect.pipeline.saved_cases import asked_view, found_by, run_cases
+from recollect.providers.catalogue import PROVIDERS
+from recollect.providers.registry import environment_key, installed
+from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from recollect.answer.refusal import RefusalRule
     from recollect.config import RAGConfig
     from recollect.evaluation.calibrate import Calibration
     from recollect.evaluation.case_files import Case, CaseSearch, Suite
     from recollect.evaluation.persona_audit import AsEachResult, PersonaFile
-    from recollect.evaluation.quality import ModelJudge, ModelQuality
+    from recollect.evaluation.quality import ModelQuality
     from recollect.evaluation.rag_test import CaseResult, SuiteResult
     from recollect.model import Answer, RetrievalOptions
     from recollect.model.collection import Collection
@@ -77,12 +92,6 @@ def _rag_test(
 
     With --as-each it is 1 if somebody is shown what they may not read.
     """
-    from recollect.evaluation.case_files import load_suite
-    from recollect.evaluation.rag_test import selected
-    from recollect.pipeline.persona_audit import evaluate_personas, give_permissions
-    from recollect.pipeline.saved_cases import run_cases
-    from recollect.retrieval.validation import validate
-
     suite = load_suite(file)
     cases = selected(suite, test or [])
     options = search.retrieval(ctx.config)
@@ -117,7 +126,6 @@ def _personas(file: Path, *, runs: int, ingested: bool) -> PersonaFile:
     """Read the personas that cases run as."""
     if runs != 1:
         raise UsageError("--as-each runs every case once as each persona: leave --runs out.")
-    from recollect.evaluation.persona_audit import load_personas
 
     personas = load_personas(file)
     if personas.grants and not ingested:
@@ -129,10 +137,6 @@ def _personas(file: Path, *, runs: int, ingested: bool) -> PersonaFile:
 
 
 def _show(ctx: CommandContext, result: SuiteResult) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line, print_table
-
     rows: list[tuple[str | Text, ...]] = []
     for one in result.results:
         figures = ("–" if value is None else f"{value:.2f}" for value in one.metrics.values())
@@ -158,11 +162,6 @@ def _show(ctx: CommandContext, result: SuiteResult) -> None:
 
 
 def _failure(result: CaseResult) -> Text:
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line, shortened
-    from recollect.evaluation.datasets import place_of
-
     text = Text.assemble(("✗ ", "bold red"), (one_line(result.case.name), "bold"), f": {one_line(result.case.query)}")
     for failure in result.failures:
         text.append(f"\n    {one_line(failure)}", "red")
@@ -172,10 +171,6 @@ def _failure(result: CaseResult) -> Text:
 
 
 def _show_personas(ctx: CommandContext, result: AsEachResult) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line, print_table
-
     rows = [
         (
             one_line(one.name),
@@ -243,10 +238,6 @@ def _quality_test(
 
     The exit status is 1 if a case fails with some model.
     """
-    from recollect.evaluation.case_files import load_suite
-    from recollect.evaluation.html_report import render_quality
-    from recollect.pipeline.models import model_name, with_model
-
     suite = load_suite(file)
     if model and all_models:
         raise UsageError("Give --model or --all-models, but not both.")
@@ -273,10 +264,6 @@ def _quality_test(
 
 
 def _all_models(config: RAGConfig) -> list[str]:
-    from recollect.pipeline.models import EXTRACTIVE, model_name
-    from recollect.providers.catalogue import PROVIDERS
-    from recollect.providers.registry import environment_key, installed
-
     usable = [
         f"{row.name}/{row.default_models['chat']}"
         for row in PROVIDERS.values()
@@ -295,11 +282,6 @@ def _measured_model(
     ingest: Path | None,
     collection: str | None,
 ) -> ModelQuality:
-    from recollect.evaluation.quality import run_quality
-    from recollect.pipeline.models import model_name
-    from recollect.pipeline.saved_cases import asked_view
-    from recollect.retrieval.validation import validate
-
     given = search.retrieval(config)
     # As `ask` searches, so that a judge sees the answer's sources.
     options = replace(given, top_k=given.top_k or config.answer.passages, relevance_floor=True)
@@ -326,10 +308,6 @@ def _measured_model(
 
 
 def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: RetrievalOptions) -> ModelJudge:
-    from recollect.evaluation.quality import ModelJudge
-    from recollect.pipeline.models import embedding_model, language_model
-    from recollect.pipeline.saved_cases import found_by
-
     model = language_model(config)
     if model is None:
         raise UsageError("A judge is a language model: --judge provider/name.")
@@ -347,10 +325,6 @@ def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: 
 
 
 def _show_models(ctx: CommandContext, models: list[ModelQuality], html: Path | None) -> None:
-    from recollect.cli._terminal import one_line, print_table
-    from recollect.evaluation.html_report import shown
-    from recollect.evaluation.quality import METRICS
-
     metrics = [name for name in METRICS if any(model.mean(name) is not None for model in models)]
     rows = []
     for model in models:
@@ -400,11 +374,6 @@ def _calibrate(
 
     The threshold is kept with the collection and holds for answers without a language model.
     """
-    from recollect.answer.refusal import RefusalRule
-    from recollect.evaluation.calibrate import calibrate, stored_rule
-    from recollect.evaluation.case_files import load_suite
-    from recollect.pipeline.answering import reranker_of
-
     if (cases is None) == (not reset):
         raise UsageError("Give --cases FILE to calibrate, or --reset to go back to the built-in rule.")
     suite = None if cases is None else load_suite(cases)
@@ -439,8 +408,6 @@ def _scores(
     ctx: CommandContext, view: View, suite: Suite, place: Collection, options: RetrievalOptions, rule: RefusalRule
 ) -> dict[bool, list[float]]:
     """The scores of the cases that have an answer (True), and of those that have none."""
-    from recollect.evaluation.rag_test import tracked
-
     # A case that only says what must not be found tells nothing about answers.
     cases = [case for case in suite.cases if case.of_answer]
     scores: dict[bool, list[float]] = {True: [], False: []}
@@ -453,10 +420,6 @@ def _scores(
 def _score(
     view: View, suite: Suite, case: Case, place: Collection, options: RetrievalOptions, rule: RefusalRule
 ) -> float:
-    from recollect.answer.extractive import ExtractionOptions, read
-    from recollect.evaluation.calibrate import ALWAYS_REFUSED
-    from recollect.pipeline.saved_cases import asked_view
-
     asked = suite.search(case)
     # Passages for an answer, as many as `ask` reads: a case's own number is about the search.
     narrowed = replace(asked.options(options), top_k=options.top_k, relevance_floor=True)
@@ -478,8 +441,6 @@ def _score(
 
 
 def _show_calibration(ctx: CommandContext, place: Collection, found: Calibration, *, stored: bool) -> None:
-    from recollect.cli._terminal import print_table
-
     rows = {
         "before": found.before,
         "on these cases": found.fitted,

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import Mode, command
+from recollect.cli._terminal import Highlighter, one_line, print_indented, shortened
 from recollect.cli._turns import moment_words
+from recollect.model.memory import RecallOptions
 from recollect.model.record import json_of
+from recollect.model.time import read_time
+from recollect.retrieval.analysis import Analyzer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.cli._terminal import Highlighter
     from recollect.model.memory import Episode, Recollection
 
 _SNIPPET_LINES = 3
@@ -49,9 +53,6 @@ def _recall(
 
     Without --session and --user, every conversation is searched.
     """
-    from recollect.model.memory import RecallOptions
-    from recollect.model.time import read_time
-
     query = argument_text(text)
     options = RecallOptions(
         top_k=top_k,
@@ -73,9 +74,6 @@ def _recall(
 
 
 def _show(ctx: CommandContext, query: str, language: str, found: Sequence[Recollection]) -> None:
-    from recollect.cli._terminal import Highlighter
-    from recollect.retrieval.analysis import Analyzer
-
     if not found:
         ctx.out.print("Nothing like it is remembered.")
         return
@@ -85,10 +83,6 @@ def _show(ctx: CommandContext, query: str, language: str, found: Sequence[Recoll
 
 
 def _show_one(ctx: CommandContext, one: Recollection, highlighter: Highlighter) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line, print_indented
-
     out, episode = ctx.out, one.episode
     whose = f" ({one_line(one.user)})" if one.user else ""
     head = Text(f"{one.rank}. ", style="bold")
@@ -106,10 +100,6 @@ def _show_one(ctx: CommandContext, one: Recollection, highlighter: Highlighter) 
 
 
 def _show_neighbour(ctx: CommandContext, turn: Episode) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line, shortened
-
     room = max(20, ctx.out.width - _INDENT - len(turn.role) - 2)
     line = Text(f"{' ' * _INDENT}{one_line(turn.role)}: {shortened(turn.content, room)}", style="dim")
     ctx.out.print(line, soft_wrap=True)

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._jobs import result_of, tell_asked
 from recollect.cli._options import command
+from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import plain
 from recollect.errors import UsageError
 
@@ -107,8 +110,6 @@ def _asked(view: View, model: str | None, wanted: Mapping[str, Any]) -> Job:
 
 def _changed(ctx: CommandContext, view: View, model: str | None, wanted: Mapping[str, Any]) -> ReembedReport:
     """The change to a model, made here; None: back to the one before."""
-    from recollect.cli._progress import WorkBar
-
     if not ctx.json:
         to = "the model before" if model is None else model
         ctx.note(f"Embedding {view.standpoint.collection} with {to}. Searches use the present model until it is done.")
@@ -188,9 +189,6 @@ def _show(ctx: CommandContext, told: Mapping[str, Any]) -> None:
 
 
 def _show_comparison(ctx: CommandContext, told: Mapping[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     first, second = told["systems"]
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("", first["name"], second["name"], "Difference"):

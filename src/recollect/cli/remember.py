@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.errors import NotFoundError, UsageError
-
-if TYPE_CHECKING:
-    from recollect.model.memory import Turn
+from recollect.memory.turn_files import read_turns
+from recollect.model.memory import Turn
+from recollect.model.time import read_time
 
 _STDIN = "-"
 
@@ -61,9 +61,6 @@ def _remember(
 
 
 def _turns(text: str | None, file: Path | None, *, role: str, at: str | None, turn_id: str | None) -> list[Turn]:
-    from recollect.model.memory import Turn
-    from recollect.model.time import read_time
-
     if (text is None) == (file is None):
         raise UsageError("Give either TEXT or --file: what was said, or a file of turns (- for the input).")
     if text is not None:
@@ -77,8 +74,6 @@ def _turns(text: str | None, file: Path | None, *, role: str, at: str | None, tu
 
 
 def _read(file: Path, role: str) -> list[Turn]:
-    from recollect.memory.turn_files import read_turns
-
     if str(file) == _STDIN:
         return read_turns(sys.stdin.buffer, where="input", role=role)
     try:

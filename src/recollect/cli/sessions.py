@@ -8,12 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli import _document_sessions
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
+from recollect.cli._terminal import one_line, plain, print_indented
 from recollect.cli._turns import moment_words
 from recollect.errors import NotFoundError
 from recollect.model.record import json_of
@@ -112,10 +115,6 @@ def _documents(view: View, name: str, limit: int) -> tuple[DocumentSession, list
 
 
 def _show_turns(ctx: CommandContext, record: SessionRecord, turns: list[Episode], *, after: int, limit: int) -> None:
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line, plain, print_indented
-
     day = None
     for turn in turns:
         stamp = moment_words(turn.at)
@@ -149,8 +148,6 @@ def _rename(
     if ctx.json:
         ctx.emit(record)
     else:
-        from recollect.cli._terminal import plain
-
         called = "by its first words" if record.title is None else repr(record.title)
         ctx.out.print(plain(f"The conversation {record.name!r} is called {called}."), soft_wrap=True)
     return 0
@@ -210,10 +207,6 @@ def _removed_turns(record: AuditRecord) -> str:
 
 
 def _show_list(ctx: CommandContext, found: list[SessionRecord]) -> None:
-    from rich.table import Table
-
-    from recollect.cli._terminal import one_line
-
     table = Table(box=None, pad_edge=False)
     # Names are folded, not cut: the next command is given them whole.
     table.add_column("Session", style="bold cyan", overflow="fold")

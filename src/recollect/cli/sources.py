@@ -7,10 +7,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.errors import RecollectError, UsageError
+from recollect.cli._progress import WorkBar
+from recollect.cli._terminal import one_line
+from recollect.cli.ingest import show_report
+from recollect.errors import RecollectError, SourceError, UsageError
 from recollect.model.page import MOST_OF_A_PAGE, Page
 from recollect.model.record import json_of
 from recollect.replies.sources import (
@@ -150,10 +155,6 @@ def _refresh(
     ] = False,
 ) -> int:
     """Bring the store to what sources hold now. Exit status 1 where some of it could not be read."""
-    from recollect.cli._progress import WorkBar
-    from recollect.cli.ingest import show_report
-    from recollect.errors import SourceError
-
     reports: list[SourceRefreshJson | SourceProblemJson] = []
     problems: list[str] = []
     status = 0
@@ -249,9 +250,6 @@ def _value(text: str) -> Any:  # noqa: ANN401 - JSON where it is JSON, else the 
 
 
 def _show(ctx: CommandContext, found: Page[SourceRecord], *, everywhere: bool) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, pad_edge=False)
     for heading in (*(("collection",) if everywhere else ()), "source", "type"):
         table.add_column(heading, overflow="fold")
@@ -274,8 +272,6 @@ def _moment(when: datetime | None) -> str:
 
 
 def _shown(text: str) -> str:
-    from recollect.cli._terminal import one_line
-
     return one_line(text)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
+from recollect.cli._terminal import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,10 +41,6 @@ def _place(ctx: CommandContext) -> str:
 
 
 def _show(ctx: CommandContext, status: PipelineStatus) -> None:
-    from rich.table import Table
-
-    from recollect.cli._terminal import one_line
-
     where = ctx.server.url if ctx.server is not None else _place(ctx)
     out = ctx.out
     documents = f"{status.total_documents:,} document{'' if status.total_documents == 1 else 's'}"
@@ -71,11 +70,6 @@ def _show(ctx: CommandContext, status: PipelineStatus) -> None:
 
 
 def _show_searches(ctx: CommandContext, status: PipelineStatus) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
-
     out = ctx.out
     out.print(f"Searches of the last {status.search.days} days", style="bold")
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -113,11 +107,6 @@ def _recall(mean: float | None, worst: float | None) -> str:
 
 def show_collections(ctx: CommandContext, collections: Iterable[Collection]) -> None:
     """Collections as a table."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
-
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Collection", overflow="fold")
     table.add_column("Documents", justify="right")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext, argument_text
@@ -15,11 +17,12 @@ from recollect.cli._terminal import one_line, plain
 from recollect.cli.status import size
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
+from recollect.model.tenant import TenantQuota
 from recollect.operations.tenants import TenantOperations
 
 if TYPE_CHECKING:
     from recollect.model.page import Page
-    from recollect.model.tenant import PersonalDataPolicy, Tenant, TenantQuota
+    from recollect.model.tenant import PersonalDataPolicy, Tenant
 
 app = typer.Typer(
     help="Make, list, suspend, limit, export and erase tenants, whose knowledge is kept apart.", no_args_is_help=True
@@ -52,8 +55,6 @@ def _create(
     max_bytes: _Bytes = None,
 ) -> int:
     """Make a tenant."""
-    from recollect.model.tenant import TenantQuota
-
     quota = _changed(TenantQuota(), max_documents, max_chunks, max_bytes)
     with ctx.view() as view:
         made = view.tenants.create(argument_text(name), quota=quota)
@@ -61,9 +62,6 @@ def _create(
 
 
 def _listed(ctx: CommandContext, tenants: Page[Tenant]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("Number", justify="right")
     table.add_column("Tenant", overflow="fold")

@@ -14,6 +14,7 @@ import typer
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, command
+from recollect.cli._progress import WorkBar
 from recollect.cli.ingest import prepare_collection, tell
 from recollect.errors import UsageError
 from recollect.model.written_files import written_whole
@@ -41,8 +42,6 @@ def _import(
     Takes what `recollect export` writes, and lines of {"id", "text", "embedding", "metadata"} as other stores give
     them. Any size; unchanged documents cost next to nothing. Exit status 1 if some lines could not be read.
     """
-    from recollect.cli._progress import WorkBar
-
     principal = actor.actor()
     with ctx.view(principal=principal) as view:
         if principal is None:

@@ -13,8 +13,13 @@ import typer
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, command
+from recollect.cli._progress import WorkBar
+from recollect.cli._terminal import one_line
+from recollect.cli.ingest import prepare_collection, tell_queued
 from recollect.errors import UsageError
 from recollect.model.principal import read_permissions
+from recollect.pipeline.watching import ask_to_watch
+from recollect.replies.ingest import ingest_report_json
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
@@ -57,10 +62,6 @@ def _watch(
     A changed file is found a moment after it was saved, and a deleted one no longer. With --json, each pass is a line
     of JSON.
     """
-    from recollect.cli._progress import WorkBar
-    from recollect.cli.ingest import prepare_collection, tell_queued
-    from recollect.pipeline.watching import ask_to_watch
-
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(f"{str(folder)!r} is no folder: name the folders to watch.")
@@ -106,7 +107,6 @@ def _tell(ctx: CommandContext, done: WatchPass) -> None:
     if ctx.json:
         ctx.emit_line(_as_json(done))
         return
-    from recollect.cli._terminal import one_line
 
     name = one_line(str(done.folder))
     if done.report is None:
@@ -128,8 +128,6 @@ def _counts(report: IngestReport) -> str:
 
 
 def _as_json(done: WatchPass) -> dict[str, Any]:
-    from recollect.replies.ingest import ingest_report_json
-
     return {
         "folder": str(done.folder),
         "whole": done.whole,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._searching import SearchOptions
+from recollect.cli._terminal import one_line
 from recollect.replies.why_not import why_not_json
+from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from recollect.model.why_not import WhyNot
@@ -34,8 +38,6 @@ def _why_not(
 
     Give the options of the search that missed it. What is advised has been tried.
     """
-    from recollect.retrieval.validation import validate
-
     options = search.retrieval(ctx.config)
     question = argument_text(text)
     validate(question, options)
@@ -49,11 +51,6 @@ def _why_not(
 
 
 def _show(ctx: CommandContext, told: WhyNot) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from recollect.cli._terminal import one_line
-
     document = told.document
     head = Text(one_line(document.source), style="bold cyan")
     if document.title and document.title != document.source:

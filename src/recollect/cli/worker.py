@@ -9,6 +9,7 @@ import typer
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.errors import UsageError
+from recollect.pipeline.working import worker_of
 
 if TYPE_CHECKING:
     from recollect.jobs.worker import Worker
@@ -48,8 +49,6 @@ def _worker(
     ends: Literal["never", "once", "empty"] = "once" if once else "empty" if until_empty else "never"
     named = None if queues is None else [argument_text(name) for name in queues]
     with ctx.pipeline() as rag:
-        from recollect.pipeline.working import worker_of
-
         worker: Worker = worker_of(rag.standpoint.assembly, concurrency=concurrency, queues=named, ends=ends)
         ctx.note(f"Running jobs, {concurrency} at a time.")
         worker.run()

@@ -9,6 +9,8 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from pydantic_core import to_json
+
 from recollect.client.attempts import RETRIES, TIMEOUT_SECONDS
 from recollect.client.calls.base import Calls
 from recollect.client.calls.conversations import RecallCalls
@@ -189,8 +191,6 @@ def passages_within(
 
 
 def _require_shape(url: str, reply: Reply) -> None:
-    from pydantic_core import to_json
-
     from recollect.replies.search import SearchReplyJson
 
     # pydantic parses the fields' descriptions, and Python 3.11 cannot do that in two threads at once.

@@ -18,12 +18,14 @@ from recollect.model.facts import EXTRACTIVE, RecalledFact
 from recollect.model.feedback import FeedbackCounts
 from recollect.model.memory import Episode, Recollection
 from recollect.model.record import Public, Record, public
+from recollect.retrieval.analysis import Analyzer, term_frequencies
+from recollect.retrieval.rerank.rerankers import scores_of_texts
+from recollect.retrieval.spaces import on_one_scale
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model.memory import RecallMode
-    from recollect.retrieval.analysis import Analyzer
     from recollect.retrieval.indexing import TermIndexer
     from recollect.retrieval.relevance import SimilarityScale
 
@@ -256,9 +258,6 @@ def merged(
 
 def _said(query: str, texts: Sequence[str], language: str) -> list[float]:
     """BM25 of each text, counted over these texts as `Bm25Reranker` does it; of known words faster."""
-    from recollect.retrieval.analysis import term_frequencies
-    from recollect.retrieval.rerank.rerankers import scores_of_texts
-
     analyzer, indexer = _analysis(language)
     wanted = term_frequencies(analyzer.query_terms(query), salt=_SALT)
     counted = [dict(zip(one.lexemes.tolist(), one.counts.tolist(), strict=True)) for one in indexer.count(texts)]
@@ -268,7 +267,6 @@ def _said(query: str, texts: Sequence[str], language: str) -> list[float]:
 @cache
 def _analysis(language: str) -> tuple[Analyzer, TermIndexer]:
     """What counts words, which remembers those it has met."""
-    from recollect.retrieval.analysis import Analyzer
     from recollect.retrieval.indexing import TermIndexer
 
     return Analyzer(language), TermIndexer(language, salt=_SALT)
@@ -286,8 +284,6 @@ def _comparable(items: Sequence[HybridPassage], scales: Scales) -> list[float]:
     near = [similarity for _, similarity in known.values()]
     models = dict.fromkeys(model for model, _ in known.values())
     if len(models) > 1:
-        from recollect.retrieval.spaces import on_one_scale
-
         near = on_one_scale(list(known.values()), {model: scales(model) for model in models})
     measured = dict(zip(known, near, strict=True))
     # Of a fact whose vector is of no use, nothing is known.

@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from recollect.embedding.base import Vectors
+from recollect.embedding.models import DEFAULT_MODEL, ModelCache
 from recollect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from recollect.embedding._download import Progress
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.embedding.models import ModelCache
     from recollect.embedding.quantise import Precision
 
 
@@ -45,7 +45,6 @@ def make_machine_embedder(
     if provider == "hashing":
         return HashingEmbedder() if dimensions is None else HashingEmbedder(dimensions)
     from recollect.embedding.local import LocalEmbedder
-    from recollect.embedding.models import DEFAULT_MODEL
 
     return LocalEmbedder(
         model or DEFAULT_MODEL,
@@ -62,8 +61,6 @@ def model_cache(model_directory: Path | None) -> ModelCache:
     Raises:
         UsageError: It is not said where.
     """
-    from recollect.embedding.models import ModelCache
-
     if model_directory is None:
         raise UsageError("The provider 'local' requires model_directory, where models are kept.")
     return ModelCache(model_directory)

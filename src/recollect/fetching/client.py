@@ -9,9 +9,11 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+import httpcore2
 from httpcore2 import (
     ConnectError,
     ConnectTimeout,
@@ -28,7 +30,7 @@ from recollect.fetching.guard import Guard
 from recollect.fetching.urls import WebUrl, join_url, parse_url
 
 if TYPE_CHECKING:
-    import httpcore2
+    pass
 
 
 # Bodies as they travel to what they hold, never more of it in memory than may be held.
@@ -257,8 +259,6 @@ class Fetcher:
         ssl_context: ssl.SSLContext | None = None,
         network: httpcore2.NetworkBackend | None = None,
     ) -> None:
-        import httpcore2
-
         self.guard = guard or Guard()
         self.user_agent = user_agent
         self._max_bytes = max_bytes
@@ -313,8 +313,6 @@ class Fetcher:
 
     def _one(self, hop: _Hop, max_bytes: int) -> Fetched | _Hop:
         """What one server says: a page, or where to go on."""
-        import httpcore2
-
         url = hop.url
         asked.set(url)
         target = httpcore2.URL(
@@ -435,8 +433,6 @@ def _fetched(url: WebUrl, status: int, body: bytes, headers: Mapping[str, str]) 
 
 
 def _file_name(disposition: str) -> str | None:
-    from email.message import Message
-
     if not disposition:
         return None
     message = Message()

@@ -13,9 +13,11 @@ from recollect.errors import (
     ParseError,
     PermissionDeniedError,
     QuotaExceededError,
+    RecollectError,
     StoreFullError,
     UsageError,
 )
+from recollect.privacy.credentials import without_secrets
 
 # What no other attempt could do better: somebody has to change something first.
 _FOR_GOOD = (ConflictError, NotFoundError, ParseError, PermissionDeniedError, QuotaExceededError, UsageError)
@@ -97,9 +99,6 @@ def may_succeed(error: BaseException) -> bool:
 
 def reason_of(error: BaseException) -> str:
     """Return an error as a job's reason: in words for a person, without secrets."""
-    from recollect.errors import RecollectError
-    from recollect.privacy.credentials import without_secrets
-
     said = without_secrets(str(error).strip())
     if isinstance(error, RecollectError) and said:
         return said

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from recollect.answer.extractive import ExtractionOptions
 from recollect.answer.refusal import RefusalRule
 from recollect.answer.service import AnswerOptions, stream_answer_sync
+from recollect.context import assemble
 from recollect.context.assembly import Budget
 from recollect.errors import UsageError
 from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
@@ -173,8 +174,6 @@ def assembled_context(
     count_tokens: Callable[[str], int] | None,
 ) -> AssembledContext:
     """What a language model should read of what a search finds; the arguments are those of `View.context`."""
-    from recollect.context import assemble
-
     limits = at.config.context
     # Before the search, which would be counted although it is refused.
     budget = Budget(

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import platformdirs
 from cachetools import LRUCache
 
 from recollect.buffered_log import BufferedLog
@@ -22,6 +23,8 @@ from recollect.model.time import read_lifetime
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.model.written_files import close_folder
 from recollect.pipeline.embedders import Embedders
+from recollect.pipeline.upkeep import Upkeep
+from recollect.store.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,12 +48,10 @@ if TYPE_CHECKING:
     from recollect.pipeline.activity_log import ActivityLog
     from recollect.pipeline.observation import Observer
     from recollect.pipeline.remembering import TenantMemory
-    from recollect.pipeline.upkeep import Upkeep
     from recollect.plugins import Plugins
     from recollect.retrieval.rerank.base import PairScorer
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry
-    from recollect.store.store import Store
 
 #: Called with the bytes fetched so far and the expected total, None where it is unknown.
 DownloadProgress: TypeAlias = "Callable[[int, int | None], None]"
@@ -202,8 +203,6 @@ class Assembly:
         """
         with self._lock:
             if self._store is None:
-                from recollect.store.store import Store
-
                 storage = self.config.storage
                 # Older versions made the copies of private repositories readable by everybody.
                 with suppress(UsageError):
@@ -219,8 +218,6 @@ class Assembly:
                     default_permissions=DefaultPermissions(self.config.access.default_permissions),
                 )
                 if self.config.temporal.cleanup_interval_hours:
-                    from recollect.pipeline.upkeep import Upkeep
-
                     days = self.config.embedding.keep_previous_days
                     self._upkeep = Upkeep(self._store, self.config.temporal, keep_previous_days=days)
                     self._upkeep.start()
@@ -229,8 +226,6 @@ class Assembly:
     @cached_property
     def parser_workers(self) -> ParserWorkers:
         """The processes that parse files."""
-        import platformdirs
-
         from recollect.documents.workers import ParseLimits, ParserWorkers
 
         settings = self.config.ingest
@@ -249,8 +244,6 @@ class Assembly:
         )
 
     def _describer(self) -> PictureDescriber | None:
-        import platformdirs
-
         spec = self.config.documents.describe_images
         if spec is None:
             return None

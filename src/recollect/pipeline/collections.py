@@ -16,6 +16,7 @@ from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import implements
 from recollect.pipeline.preparing import collection_settings, ensure_collection
 from recollect.pipeline.standpoint import Group
+from recollect.store.collections import as_shown
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
@@ -66,8 +67,6 @@ class Collections(Group, CollectionOperations):
 
     @override
     def get(self, name: str) -> Collection:
-        from recollect.store.collections import as_shown
-
         return as_shown(self._at.store.collections.get(self._at.present(), name))
 
     def update(self, name: str, *, description: str, check: Callable[[Collection], object] | None = None) -> Collection:

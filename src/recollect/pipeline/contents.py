@@ -12,16 +12,19 @@ from recollect.model.arguments import checked
 from recollect.model.contents import DocumentOutline, ExactMatch, GrepReply, MatchedDocument, Stop
 from recollect.model.outline import page_at, section_path
 from recollect.model.page import Page, every, number_at
+from recollect.model.scope import Guest
 from recollect.model.shown import show
+from recollect.pipeline.search import is_conversation, label, living
 from recollect.pipeline.standpoint import Group
+from recollect.retrieval.grep import ExactPattern
+from recollect.store.contents import Places
 
 if TYPE_CHECKING:
     from recollect.model import Scope
     from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentPart
     from recollect.model.original import Original
     from recollect.model.scope import Target
-    from recollect.retrieval.grep import ExactPattern
-    from recollect.store.contents import DocumentText, Places, TextSize
+    from recollect.store.contents import DocumentText, TextSize
 
 
 T = TypeVar("T")
@@ -170,8 +173,6 @@ class Contents(Group):
             UsageError: The pattern is none, or a limit is out of range.
             NotFoundError: There is no such collection, session or document.
         """
-        from recollect.retrieval.grep import ExactPattern
-
         for name, given, most in (
             ("limit", limit, MAX_MATCHES),
             ("limit_per_document", limit_per_document, MAX_MATCHES),
@@ -238,8 +239,6 @@ class Contents(Group):
         at = self._at
         if at.session is None:
             return at.scope, self._searched(at.scope, at.target())
-        from recollect.model.scope import Guest
-        from recollect.pipeline.search import is_conversation, label, living
 
         try:
             found = living(at, at.scope, at.session)
@@ -255,8 +254,6 @@ class Contents(Group):
         return scope, self._searched(scope, at.target(session=own))
 
     def _searched(self, scope: Scope, target: Target) -> Places:
-        from recollect.store.contents import Places
-
         found = self._at.assembly.searcher.places(scope, target)
         return Places(
             collection_ids=tuple(one.collection.collection_id for one in found),

@@ -7,18 +7,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
+from recollect.ingest.contextualise import (
+    AROUND_CHARACTERS,
+    BEGINNING_CHARACTERS,
+    REPLY_TOKENS,
+    Contextualiser,
+    ContextWriter,
+)
 from recollect.llm.base import BYTES_PER_TOKEN
 from recollect.model.contexts import ContextEstimate, ContextReport
-from recollect.pipeline.preparing import make_door
+from recollect.pipeline.models import language_model, with_model
+from recollect.pipeline.preparing import make_door, make_preparer
+from recollect.retrieval.indexing import TermIndexer
+from recollect.store.contexts import ContextRepository
+from recollect.store.verification.mending import Mender
 
 if TYPE_CHECKING:
-    from recollect.ingest.contextualise import Contextualiser
     from recollect.llm.base import ChatModel
     from recollect.model import Scope
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
-    from recollect.store.contexts import ContextRepository
 
 _TOKENS_OF_RULES = 200
 
@@ -33,8 +42,6 @@ class _Work:
 
 def estimate(at: Standpoint) -> ContextEstimate:
     """What `write` would ask for; see `Maintenance.estimate_contexts`."""
-    from recollect.ingest.contextualise import AROUND_CHARACTERS, BEGINNING_CHARACTERS, REPLY_TOKENS
-
     work = _work(at)
     documents, chunks, size = work.repository.size(
         work.scope, work.place, work.contextualiser.made_by, beginning=BEGINNING_CHARACTERS, around=AROUND_CHARACTERS
@@ -68,11 +75,6 @@ def require_contextualising(at: Standpoint) -> None:
 
 def write(at: Standpoint, on_progress: Callable[[int, int], None] | None = None) -> ContextReport:
     """Write what is missing, each document in one transaction; see `Maintenance.write_contexts`."""
-    from recollect.ingest.contextualise import ContextWriter
-    from recollect.pipeline.preparing import make_preparer
-    from recollect.retrieval.indexing import TermIndexer
-    from recollect.store.verification.mending import Mender
-
     work = _work(at)
     scope, place = work.scope, work.place
     total = estimate(at).documents
@@ -102,9 +104,6 @@ def write(at: Standpoint, on_progress: Callable[[int, int], None] | None = None)
 
 
 def _work(at: Standpoint) -> _Work:
-    from recollect.ingest.contextualise import Contextualiser
-    from recollect.store.contexts import ContextRepository
-
     scope = at.owner()
     model = _model(at.assembly)
     contextualiser = Contextualiser(model=model, timeout_seconds=at.config.answer.timeout_seconds)
@@ -119,7 +118,6 @@ def _model(assembly: Assembly) -> ChatModel:
         )
     if assembly.given_chat_model is not None:
         return assembly.given_chat_model
-    from recollect.pipeline.models import language_model, with_model
 
     model = language_model(with_model(assembly.config, spec), recorder=assembly.record_request)
     assert model is not None, "extractive is no provider of a model"

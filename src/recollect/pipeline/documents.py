@@ -22,8 +22,8 @@ from recollect.model.page import Page, every, number_at
 from recollect.model.shown import show
 from recollect.model.time import Moment, read_lifetime, read_time
 from recollect.pipeline.preparing import make_door, make_preparer
-from recollect.pipeline.rereading import place_of, time_left
-from recollect.pipeline.search import search
+from recollect.pipeline.rereading import place_of, reread, time_left
+from recollect.pipeline.search import label, search, session_place
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 
 if TYPE_CHECKING:
@@ -263,8 +263,6 @@ class Documents(Group):
             PermissionDeniedError: It is not the principal's to change.
             UsageError: The original is larger than files may be.
         """
-        from recollect.pipeline.rereading import reread
-
         return reread(self._at, document, force=force)
 
     def update(
@@ -441,8 +439,6 @@ class Documents(Group):
         page: dict[str, Any] = {"source": source, "newest_first": newest_first, "after": after, "limit": limit + 1}
         wanted: dict[str, Any] = {"department": department, "tags": tags, **page}
         if self._at.session is not None:
-            from recollect.pipeline.search import label, session_place
-
             with session_place(self._at, scope) as (own, place):
                 stored = store.documents.list_page(own, place, **wanted)
             named = [replace(record, collection=label(self._at.session)) for record in stored]

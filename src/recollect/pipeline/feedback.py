@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from recollect.context import RetrievalWeights
+from recollect.context.hybrid import adapted
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.feedback import FeedbackCounts
@@ -17,7 +19,7 @@ from recollect.pipeline.remembered_answers import SOURCES
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
-    from recollect.context import HybridPassage, RetrievalWeights, WeightAdaptation
+    from recollect.context import HybridPassage, WeightAdaptation
     from recollect.model import Scope
     from recollect.model.memory import SessionRecord
     from recollect.pipeline.standpoint import Standpoint
@@ -90,8 +92,6 @@ class Feedback(Group, FeedbackOperations):
         Args:
             weights: As configured; None: `RetrievalWeights.memory_focused`.
         """
-        from recollect.context import RetrievalWeights
-
         return adapted_weights(self._at, weights or RetrievalWeights.memory_focused(), self._at.session)
 
     @override
@@ -109,8 +109,6 @@ class Feedback(Group, FeedbackOperations):
 
 def adapted_weights(at: Standpoint, base: RetrievalWeights, session: str | None) -> WeightAdaptation:
     """What feedback makes of weights in a conversation; None: in general."""
-    from recollect.context.hybrid import adapted
-
     general, own = at.store.feedback.counts(at.scope, session, user=at.user)
     settings = at.config.memory
     found = adapted(base, tenant=general, session=own, max_shift=settings.max_weight_shift)

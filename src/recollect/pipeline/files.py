@@ -11,8 +11,9 @@ from recollect.model.arguments import checked
 from recollect.model.time import read_lifetime
 from recollect.model.uploaded_file import BatchedJob, FileUse, UploadedFile
 from recollect.pipeline.jobs import enqueue_all
-from recollect.pipeline.preparing import ChunkSizes
+from recollect.pipeline.preparing import ChunkSizes, chunker
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
+from recollect.pipeline.uploading import named_file, room_told, upload_job
 from recollect.store.files import missing_file
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ class Files(Group):
             QuotaExceededError: The tenant would have more than it may.
             PermissionDeniedError: So it is, and a principal asks.
         """
-        from recollect.pipeline.uploading import named_file, room_told
-
         if not purpose.strip() or len(purpose) > _LONGEST_PURPOSE:
             raise UsageError(f"purpose is a word of at most {_LONGEST_PURPOSE} characters.")
         lifetime = read_lifetime(ttl)
@@ -88,8 +87,6 @@ class Files(Group):
             PermissionDeniedError: The principal may not write there.
             UsageError: There is no file, there are too many, or sizes of chunks are not what the collection takes.
         """
-        from recollect.pipeline.uploading import room_told, upload_job
-
         if not 0 < len(uses) <= _MOST_AT_ONCE or len({one.file_id for one in uses}) < len(uses):
             raise UsageError(f"Name files, each once: {_MOST_AT_ONCE:,} at most.")
         scope, at = self._at.present(), self._at
@@ -118,7 +115,6 @@ class Files(Group):
     def _require_sizes(self, use: FileUse, chunking: Mapping[str, Any]) -> None:
         if use.chunk_tokens is None and use.overlap_tokens is None:
             return
-        from recollect.pipeline.preparing import chunker
 
         sizes = ChunkSizes(size=use.chunk_tokens, overlap=use.overlap_tokens, in_tokens=True)
         assembly = self._at.assembly

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
+from recollect.model.access import explain_reading
 from recollect.model.arguments import checked
 from recollect.model.principal import Permissions, read_permissions, read_token
 from recollect.pipeline.standpoint import Group
+from recollect.store.access import PermissionChange
 
 if TYPE_CHECKING:
     from recollect.model import Principal, Scope
     from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained
-    from recollect.store.access import PermissionChange
 
 
 @checked
@@ -51,8 +52,6 @@ class Grants(Group):
             PermissionDeniedError: It is not the principal's to say; then nothing is changed.
             NotFoundError: A document, a source or the collection does not exist; then nothing is changed.
         """
-        from recollect.store.access import PermissionChange
-
         change = PermissionChange(add=read_permissions(grants, name="grants"), only=only)
         return self._change(change, documents, source, default=default)
 
@@ -68,8 +67,6 @@ class Grants(Group):
 
         The arguments are those of `add`; to take a denial back, `remove` it with a ``!`` before it.
         """
-        from recollect.store.access import PermissionChange
-
         texts = denials.split(",") if isinstance(denials, str) else denials
         tokens = tuple(sorted({read_token(text, name="denials") for text in texts}))
         change = PermissionChange(add=Permissions(grants=(), denials=tokens))
@@ -84,8 +81,6 @@ class Grants(Group):
         default: bool = False,
     ) -> int:
         """Take grants away, and denials where they have a ``!`` before them; the arguments are those of `add`."""
-        from recollect.store.access import PermissionChange
-
         change = PermissionChange(remove=read_permissions(grants, name="grants"))
         return self._change(change, documents, source, default=default)
 
@@ -110,8 +105,6 @@ class Grants(Group):
             NotFoundError: It does not exist.
             PermissionDeniedError: The view's principal does not own its collection.
         """
-        from recollect.model.access import explain_reading
-
         scope, store = self._at.present(), self._at.store
         known = store.access.of_documents(scope, self._resolved(scope, document))
         if not known:

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recollect.documents.walk import require_roots
 from recollect.errors import UsageError
 from recollect.model import Document
 from recollect.model.arguments import require_no_path
@@ -76,8 +77,6 @@ class FileOptions:
 
 def store_files(at: Standpoint, paths: Sequence[Path], options: FileOptions, *, sync: bool) -> IngestReport:
     """Store files and folders; the arguments are those of `View.ingest`."""
-    from recollect.documents.walk import require_roots
-
     # Before the collection is made: what is refused leaves nothing behind.
     require_roots(paths)
     with _folder_ingest(at, options) as run:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.model import Principal
+from recollect.pipeline.spaces import Reembedding
 from recollect.pipeline.standpoint import Standpoint
 from recollect.pipeline.view import View
 
@@ -64,8 +65,6 @@ def reembed(view: View, arguments: Mapping[str, Any], progress: Progress) -> Map
     arguments = dict(arguments)
     view = view.view(actor=arguments.pop("actor"))
     if "back_to" in arguments:
-        from recollect.pipeline.spaces import Reembedding
-
         change = Reembedding(at=view.standpoint, rest=arguments["rest"], on_progress=tell, on_stage=begin)
         report = change.back(arguments["back_to"])
     else:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from recollect.errors import UsageError
+from recollect.evaluation.case_files import load_suite
 from recollect.interruption import Interrupted, check, stoppable
 from recollect.jobs.progress import Ending, RunInterruption
 from recollect.jobs.retrying import RetryPolicy
@@ -24,11 +25,15 @@ from recollect.model.arguments import checked
 from recollect.model.job import Asker, Job, JobCallback, JobStage, JobStatus, NewJob
 from recollect.model.original import Original
 from recollect.model.page import Page, number_at
+from recollect.model.principal import read_permissions
 from recollect.operations.declaring import implements
 from recollect.operations.jobs import JobOperations
-from recollect.pipeline.preparing import admit_job, make_door
+from recollect.pipeline.contexts import require_contextualising
+from recollect.pipeline.preparing import admit_job, ensure_collection, make_door
 from recollect.pipeline.source_records import require_refreshable, source_record
+from recollect.pipeline.spaces import Reembedding, require_other_model, require_reembedding
 from recollect.pipeline.standpoint import Group
+from recollect.pipeline.uploading import ask_for
 from recollect.store.job_queue import Heartbeats, JobQueue
 
 if TYPE_CHECKING:
@@ -86,8 +91,6 @@ def enqueue_all(at: Standpoint, jobs: Sequence[NewJob], *, connection: Connectio
 def _place(at: Standpoint, scope: Scope) -> Collection:
     """The collection whose documents jobs are about, which the unrestricted caller makes where it is missing."""
     if scope.principal is None:
-        from recollect.pipeline.preparing import ensure_collection
-
         return ensure_collection(at, at.collection)
     place = at.place(scope)
     at.store.collections.require_writer(scope, place)
@@ -122,8 +125,6 @@ class Jobs(Group, JobOperations):
             NotFoundError: There is no such collection.
             PermissionDeniedError: Somebody in particular asks.
         """
-        from recollect.pipeline.contexts import require_contextualising
-
         require_contextualising(self._at)
         return enqueue(self._at, NewJob(kind="contextualise", source="contexts", priority=priority))
 
@@ -161,15 +162,11 @@ class Jobs(Group, JobOperations):
             NotFoundError: There is no such collection or file.
             PermissionDeniedError: Somebody in particular asks.
         """
-        from recollect.pipeline.spaces import require_other_model, require_reembedding
-
         require_reembedding(cases, samples=samples, minimum=minimum, rest=rest)
         spec = self._at.assembly.embedders.spec_of_name(model, provider=provider, dimensions=dimensions)
         require_other_model(self._at, self._at.place(self._at.owner()), spec)
         path = None if cases is None else Path(cases).absolute()
         if path is not None:
-            from recollect.evaluation.case_files import load_suite
-
             load_suite(path)
         arguments = {
             "model": model,
@@ -197,8 +194,6 @@ class Jobs(Group, JobOperations):
             NotFoundError: There is no such collection, or nothing is kept of a model that it had.
             PermissionDeniedError: Somebody in particular asks.
         """
-        from recollect.pipeline.spaces import Reembedding, require_reembedding
-
         require_reembedding(None, samples=0, minimum=None, rest=rest)
         kept = Reembedding(at=self._at).kept()
         # Which one is settled here: a run after one that was killed behind the change must not change again.
@@ -230,8 +225,6 @@ class Jobs(Group, JobOperations):
         Raises:
             UsageError: There is no path, a permission is none, or the view is of the past.
         """
-        from recollect.model.principal import read_permissions
-
         given = [paths] if isinstance(paths, Path) else list(paths)
         if not given:
             raise UsageError("Name a file or a folder.")
@@ -285,8 +278,6 @@ class Jobs(Group, JobOperations):
             PermissionDeniedError: The principal may not write there.
             QuotaExceededError: The tenant would have more than it may.
         """
-        from recollect.pipeline.uploading import ask_for
-
         return ask_for(
             self._at,
             [files] if isinstance(files, Original) else files,

@@ -18,10 +18,10 @@ from recollect.model.time import Duration, read_duration
 from recollect.operations.declaring import implements
 from recollect.operations.keys import KeyOperations
 from recollect.pipeline.standpoint import Group
+from recollect.store.keys import KeyRepository
 
 if TYPE_CHECKING:
     from recollect.model.key import AccessScope, KnownUser
-    from recollect.store.keys import KeyRepository
 
 _MOST_NAME_CHARACTERS = 100
 
@@ -179,8 +179,6 @@ class Keys(Group, KeyOperations):
             TenantSuspendedError: Its tenant is suspended.
             PermissionDeniedError: The view has a principal.
         """
-        from recollect.store.keys import KeyRepository
-
         self._at.owner()
         given = read_key(key)
         return KeyRepository(self._at.store.caretaking).presented(Scope(tenant_id=given.tenant_id), given)

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from recollect.chunking.registry import describe_chunker
+from recollect.documents.reader import read_bytes
 from recollect.errors import NotFoundError
 from recollect.model.arguments import did_you_mean
-from recollect.pipeline.preparing import shows_pictures
+from recollect.pipeline.preparing import chunker, shows_pictures
 from recollect.pipeline.standpoint import EVERY_COLLECTION
+from recollect.pipeline.uploading import upload_name
 
 if TYPE_CHECKING:
     from recollect.model import Chunk, Document
@@ -98,9 +101,6 @@ def read_for_preview(at: Standpoint, data: bytes, *, name: str, mime_type: str |
     Raises:
         ParseError: It cannot be read, or is larger than files may be.
     """
-    from recollect.documents.reader import read_bytes
-    from recollect.pipeline.uploading import upload_name
-
     most = at.config.ingest.max_file_bytes
     return read_bytes(
         data,
@@ -123,9 +123,6 @@ def preview_chunks(at: Standpoint, document: Document, chunking: Mapping[str, An
     Raises:
         UsageError: The chunking is not valid.
     """
-    from recollect.chunking.registry import describe_chunker
-    from recollect.pipeline.preparing import chunker
-
     made = chunker(chunking, at.assembly.embedder, at.assembly.chunkers)
     return ChunkPreview(document=document, chunking=describe_chunker(made), chunks=made.chunk(document))
 

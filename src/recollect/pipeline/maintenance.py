@@ -25,15 +25,20 @@ from recollect.ingest.examine import (
 from recollect.ingest.prepare import average_length
 from recollect.model import Scope
 from recollect.model.arguments import checked
+from recollect.model.search_health import SearchHealth, StoreSearchHealth
 from recollect.model.status import PipelineStatus
 from recollect.operations.declaring import implements
 from recollect.operations.maintenance import MaintenanceOperations
 from recollect.pipeline.preparing import make_preparer
 from recollect.pipeline.standpoint import Group
+from recollect.pipeline.upkeep import clean_up
 from recollect.retrieval.indexing import TermIndexer
 from recollect.retrieval.rerank.packing import unpack
 from recollect.store.collections import CollectionRepository
 from recollect.store.indexes import drop_index
+from recollect.store.isolation import read_differences
+from recollect.store.search_health import HEALTH_DAYS
+from recollect.store.status import Finding
 from recollect.store.verification import reading
 from recollect.store.verification.mending import (
     MendedChunk,
@@ -68,7 +73,6 @@ if TYPE_CHECKING:
     from recollect.pipeline.assembly import Assembly
     from recollect.store.database import Database
     from recollect.store.dense_index import DenseIndexer
-    from recollect.store.status import Finding
     from recollect.store.store import Store
     from recollect.store.verification.reading import StoredVersion
 
@@ -99,9 +103,6 @@ class Maintenance(Group, MaintenanceOperations):
 
     def check(self) -> list[Finding]:
         """Everything of the tenant that contradicts itself, and of every tenant's audit; empty for a sound store."""
-        from recollect.store.isolation import read_differences
-        from recollect.store.status import Finding
-
         scope, store = self._at.owner(), self._at.store
         broken = [chain for chain in store.audit.verify_all(scope) if chain.broken]
         return [
@@ -206,8 +207,6 @@ class Maintenance(Group, MaintenanceOperations):
 
     @override
     def cleanup(self) -> CleanupReport:
-        from recollect.pipeline.upkeep import clean_up
-
         at, config = self._at, self._at.config
         days = config.embedding.keep_previous_days
         return clean_up(at.store, config.temporal, at.owner(), keep_previous_days=days)
@@ -228,9 +227,6 @@ def read_status(
         collection: The configured one.
         only: Count this collection alone.
     """
-    from recollect.model.search_health import SearchHealth, StoreSearchHealth
-    from recollect.store.search_health import HEALTH_DAYS
-
     totals = store.status.status(scope, only)
     collections = store.collections.list_all(scope) if only is None else [only]
     health = store.search_health.recent(scope)

@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
+from recollect.memory.validation import checked_name, checked_turns
 from recollect.model.arguments import checked
+from recollect.model.memory import Turn
+from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever, of_view
+from recollect.pipeline.preparing import make_door
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -15,8 +19,7 @@ if TYPE_CHECKING:
     from recollect.context import HybridContext, RetrievalWeights
     from recollect.context.hybrid import ContextStrategy
     from recollect.memory import QueryPatternTracker
-    from recollect.model.memory import ConversationEntry, Episode, Remembered, SessionRecord, Turn
-    from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever
+    from recollect.model.memory import ConversationEntry, Episode, Remembered, SessionRecord
     from recollect.pipeline.standpoint import Standpoint
 
 _PAGE_TURNS = 1_000
@@ -84,10 +87,6 @@ class ConversationMemory(Group):
             UsageError: The title is too long, empty, or holds what cannot be stored.
             PersonalDataError: It holds personal data, which the tenant's policy refuses.
         """
-        from recollect.memory.validation import checked_name
-        from recollect.model.memory import Turn
-        from recollect.pipeline.preparing import make_door
-
         scope = self._at.present()
         record = self.get(session)
         if title is not None:
@@ -153,8 +152,6 @@ class ConversationMemory(Group):
             weights: What each weighs; None: memory 60 %, documents 40 %.
             count_tokens: Counts tokens as the model does that will read the context; None: as `View.context` does.
         """
-        from recollect.pipeline.hybrid import HybridRetriever, of_view
-
         return of_view(HybridRetriever, self._at, weights=weights, count_tokens=count_tokens)
 
     def assembler(
@@ -168,8 +165,6 @@ class ConversationMemory(Group):
 
         ``min_relevance`` is that of documents' passages; None: as configured.
         """
-        from recollect.pipeline.hybrid import ContextAssembler, of_view
-
         return of_view(
             ContextAssembler, self._at, weights=weights, count_tokens=count_tokens, min_relevance=min_relevance
         )
@@ -243,9 +238,6 @@ def remember(at: Standpoint, turns: Sequence[Turn], *, metadata: Mapping[str, An
     Raises:
         UsageError: The view has no session, or is of the past; the others are `recollect.View.remember`'s.
     """
-    from recollect.memory.validation import checked_turns
-    from recollect.pipeline.preparing import make_door
-
     if at.session is None:
         raise UsageError("Say which conversation this is of: view(session=...).")
     scope = at.present()

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import ConflictError, FetchError, PersonalDataError, UsageError
+from recollect.store.embedding_cache import EmbeddingCacheRepository
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize
@@ -205,9 +207,6 @@ def chunker(description: Mapping[str, Any], embedder: EmbeddingProvider, chunker
 
 def cached_embedder(assembly: Assembly, scope: Scope, embedder: EmbeddingProvider) -> EmbeddingProvider:
     """An embedder that asks the store's cache first; whoever stores the texts keeps what was computed."""
-    from recollect.embedding.cached import CachedEmbedder
-    from recollect.store.embedding_cache import EmbeddingCacheRepository
-
     # An embedding is kept in the transaction that stores a chunk of its text: the chunk is what it goes with.
     cache = EmbeddingCacheRepository(assembly.store.database, scope)
     return CachedEmbedder(embedder, cache, keep_computed=False)

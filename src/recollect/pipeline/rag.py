@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import get_protocol_members
 
 from recollect.config import RAGConfig
+from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.model.arguments import checked
 from recollect.pipeline.assembly import Assembly, DownloadProgress
@@ -17,7 +18,6 @@ from recollect.pipeline.view import View
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy
-    from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
     from recollect.model.remote import Remote
     from recollect.retrieval.rerank.base import Reranker
@@ -96,8 +96,6 @@ class RAGPipeline(View):
 def _require_protocols(embedder: object | None, chat_model: object | None) -> None:
     """Raise a UsageError that names what a model of somebody's own lacks."""
     if embedder is not None:
-        from recollect.embedding.base import EmbeddingProvider
-
         _require(embedder, EmbeddingProvider, name="embedder")
     if chat_model is not None:
         from recollect.llm.base import ChatModel

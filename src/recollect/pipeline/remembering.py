@@ -12,6 +12,9 @@ from cachetools import LRUCache
 from recollect.embedding.cached import CachedEmbedder
 from recollect.forking import computes_properties
 from recollect.languages import AUTO, DEFAULT_LANGUAGE
+from recollect.memory.search import FactMemory, MemorySearcher
+from recollect.memory.service import Memory
+from recollect.retrieval.indexing import TurnTerms
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -20,10 +23,7 @@ if TYPE_CHECKING:
     from recollect.memory.consolidation import Consolidator
     from recollect.memory.forgetting import Forgetter
     from recollect.memory.patterns import QueryPatternTracker
-    from recollect.memory.search import FactMemory
-    from recollect.memory.service import Memory
     from recollect.pipeline.embedders import Embedders
-    from recollect.retrieval.indexing import TurnTerms
     from recollect.retrieval.relevance import RelevanceMeters
     from recollect.store.store import Store
 
@@ -64,16 +64,12 @@ class TenantMemory:
     @cached_property
     def turns(self) -> Memory:
         """Remembers and recalls conversations."""
-        from recollect.memory.service import Memory
-
         store = self._store
         return Memory(store.memory, store.recalls, self._questions, self._terms, tracker=self._tracker)
 
     @cached_property
     def facts(self) -> FactMemory:
         """Searches facts."""
-        from recollect.memory.search import FactMemory, MemorySearcher
-
         store = self._store
         return FactMemory(MemorySearcher(store.memory, store.recalls, self._questions, self._terms), store.facts)
 
@@ -112,8 +108,6 @@ class TenantMemory:
 
     @cached_property
     def _terms(self) -> TurnTerms:
-        from recollect.retrieval.indexing import TurnTerms
-
         return TurnTerms(conversation_language(self._config), salt=self._tenant_id)
 
 

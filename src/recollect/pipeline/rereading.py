@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
+from recollect.documents.reader import read_bytes
 from recollect.errors import UsageError
 from recollect.model.pictures import DESCRIBED, DESCRIBED_BY
 from recollect.pipeline.preparing import make_door, make_preparer, shows_pictures
 from recollect.pipeline.refreshing import DIRECTORY, WEB
 from recollect.pipeline.search import session_place
+from recollect.sources.registry import connector_class
 
 if TYPE_CHECKING:
     from recollect.model import Document, IngestResult, Scope
@@ -33,7 +35,6 @@ _OF_READING = {
 
 def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
     """Read a document's original anew; see `Documents.reread`."""
-    from recollect.documents.reader import read_bytes
     from recollect.ingest.documents import BatchWriter, given_of
     from recollect.store.contents import Places
 
@@ -68,8 +69,6 @@ def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
 
 def _names_apart(at: Standpoint, scope: Scope, document_id: int) -> bool:
     """Whether what is attached to a document comes from elsewhere than its file: from a connector that names it."""
-    from recollect.sources.registry import connector_class
-
     connector = at.store.sources.connector_of(scope, document_id)
     if connector in {None, DIRECTORY, WEB}:
         return at.store.attachments.names_apart(scope, document_id)

@@ -11,10 +11,18 @@ from recollect.errors import ConfigurationError
 from recollect.model import Scope
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import analyzer_for
+from recollect.retrieval.enhance.generated import HydeEnhancer, MultiQueryEnhancer
+from recollect.retrieval.enhance.synonyms import (
+    STATEMENT_WORDS,
+    AccountingEnhancer,
+    SynonymEnhancer,
+    acronym_enhancer,
+    load_synonyms,
+)
 from recollect.retrieval.health import SearchMonitor
 from recollect.retrieval.probe import measure
 from recollect.retrieval.ranking import Preferences, RankingSettings, RolePreference
-from recollect.retrieval.rerank.registry import EMBEDDING_RERANKERS
+from recollect.retrieval.rerank.registry import EMBEDDING_RERANKERS, make_reranker
 from recollect.retrieval.retrievers import MODES
 from recollect.retrieval.search import Searcher, SearchSettings
 
@@ -140,8 +148,6 @@ def _rerankers(
 
     @lru_cache
     def made(name: str, tenant_id: int, model: CachedEmbedder | None) -> Reranker:
-        from recollect.retrieval.rerank.registry import make_reranker
-
         return make_reranker(
             name,
             # Not what remembers questions: it is called in threads of no tenant.
@@ -201,8 +207,6 @@ def _enhancers_by_collection(
 
 
 def _accounting(store: Store, place: Collection) -> QueryEnhancer:
-    from recollect.retrieval.enhance.synonyms import STATEMENT_WORDS, AccountingEnhancer
-
     def holds_statements() -> bool:
         analyzer = analyzer_for(place)
         terms = [{lexeme(term, place.collection_id) for term in analyzer.query_terms(word)} for word in STATEMENT_WORDS]
@@ -221,7 +225,6 @@ def _acronyms(store: Store, place: Collection) -> tuple[QueryEnhancer, ...]:
     found = store.acronyms.frequent(Scope(tenant_id=place.tenant_id), place.collection_id, access_ids=place.access_ids)
     if not found:
         return ()
-    from recollect.retrieval.enhance.synonyms import acronym_enhancer
 
     return (acronym_enhancer(found, analyzer_for(place)),)
 
@@ -270,9 +273,6 @@ def search_settings(config: RAGConfig) -> SearchSettings:
 def _enhancers(
     settings: EnhanceConfig, name: str, analyzer: Analyzer, chat_model: Callable[[], ChatModel | None]
 ) -> list[QueryEnhancer]:
-    from recollect.retrieval.enhance.generated import HydeEnhancer, MultiQueryEnhancer
-    from recollect.retrieval.enhance.synonyms import SynonymEnhancer, load_synonyms
-
     made: list[QueryEnhancer] = []
     if name in settings.synonyms:
         made.append(SynonymEnhancer(load_synonyms(settings.synonyms[name]), analyzer))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model.arguments import checked
 from recollect.model.document_session import DocumentSession, SessionConfig
+from recollect.pipeline.documents import Documents
 from recollect.pipeline.preparing import collection_settings
 from recollect.pipeline.search import checked_id, living
 from recollect.pipeline.standpoint import Group
@@ -71,8 +72,6 @@ class Sessions(Group):
             NotFoundError: There is none of that id.
             SessionExpiredError: Its time is over.
         """
-        from recollect.pipeline.documents import Documents
-
         return [*Documents(replace(self._at, session=session_id, collections=None)).list()]
 
     def renew(self, session_id: str) -> DocumentSession:

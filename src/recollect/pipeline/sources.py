@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import override
 
 from recollect.errors import ConflictError, SourceError, UsageError
+from recollect.ingest.prepare import storable
 from recollect.model.arguments import checked
 from recollect.model.page import Page, names_at
 from recollect.model.principal import read_permissions
@@ -18,8 +19,18 @@ from recollect.model.source import SourceRecord
 from recollect.model.time import Duration, read_duration
 from recollect.operations.declaring import implements
 from recollect.operations.sources import SourceOperations
+from recollect.pipeline.documents import Documents
 from recollect.pipeline.ingesting import FileOptions
 from recollect.pipeline.preparing import ensure_collection
+from recollect.pipeline.refreshing import (
+    FolderGoneError,
+    connection_of,
+    own_folder,
+    read_no_more,
+    refresh,
+    require_openable,
+)
+from recollect.pipeline.reloading import reload
 from recollect.pipeline.source_records import source_record
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
 from recollect.pipeline.watching import Watching, keep_watched, require_folders
@@ -68,8 +79,6 @@ class Sources(Group, SourceOperations):
             ConflictError: There is a source of that name, or the folder is another source already.
             PermissionDeniedError: The view has a principal.
         """
-        from recollect.pipeline.refreshing import connection_of, require_openable
-
         scope = self._at.owner()
         kept = _checked_metadata(metadata or {})
         interval = None if every is None else read_duration(every, name="every").total_seconds()
@@ -140,8 +149,6 @@ class Sources(Group, SourceOperations):
             SourceError: It cannot be read, or too much has gone; then nothing is closed.
             PermissionDeniedError: The view has a principal.
         """
-        from recollect.pipeline.refreshing import FolderGoneError, refresh
-
         record = self.get(source)
         try:
             return refresh(self._at, record, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
@@ -160,14 +167,10 @@ class Sources(Group, SourceOperations):
             SourceError: Some could not be read; the message names them.
             PermissionDeniedError: The view has a principal.
         """
-        from recollect.pipeline.reloading import reload
-
         return reload(self._at, [*self.each()])
 
     @override
     def remove(self, source: str, *, documents: Literal["close", "keep", "erase"] = "close") -> int:
-        from recollect.pipeline.refreshing import own_folder, read_no_more
-
         scope, store = self._at.owner(), self._at.store
         record = self.get(source)
         read_no_more(self._at, record)
@@ -175,8 +178,6 @@ class Sources(Group, SourceOperations):
         ids = [] if documents == "keep" else store.sources.documents(scope, held)
         done = 0
         if documents == "erase" and ids:
-            from recollect.pipeline.documents import Documents
-
             Documents(self._at).erase(ids, reason=f"The source {record.name!r} was removed.")
             done = len(ids)
         elif documents == "close":
@@ -249,8 +250,6 @@ class Sources(Group, SourceOperations):
 
 
 def _checked_metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    from recollect.ingest.prepare import storable
-
     try:
         text = json.dumps(dict(given), allow_nan=False)
     except (TypeError, ValueError) as exc:

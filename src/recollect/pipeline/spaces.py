@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.errors import NotFoundError, UsageError
+from recollect.evaluation.case_files import load_suite
 from recollect.evaluation.compare import TOP, compare_cases, compare_samples, sample_of
 from recollect.ingest.reembedding import FillCallback, SpaceFiller
 from recollect.model import RetrievalOptions
@@ -16,8 +17,9 @@ from recollect.model.arguments import checked
 from recollect.model.page import Page
 from recollect.model.record import json_of
 from recollect.model.scope import Target
-from recollect.model.space import Space
+from recollect.model.space import Space, SpaceFill, SpaceReport, kept_until
 from recollect.pipeline.preparing import cached_embedder, chunker, token_packer
+from recollect.pipeline.searching import make_trial_searcher
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from recollect.model import RetrievedContext, Scope
     from recollect.model.collection import Collection
     from recollect.model.embedding_spec import EmbeddingSpec
-    from recollect.model.space import SpaceReport
     from recollect.pipeline.standpoint import Standpoint
     from recollect.store.spaces import SpaceRepository
 
@@ -126,8 +127,6 @@ class Spaces(Group):
         Raises:
             NotFoundError: There is no such collection.
         """
-        from recollect.model.space import SpaceFill, SpaceReport, kept_until
-
         scope, spaces = self._at.owner(), self._at.store.spaces
         place = self._at.place(scope)
         beside = []
@@ -149,8 +148,6 @@ class Spaces(Group):
 
     def _compare(self, cases: Path | None, samples: int) -> Compare | None:
         if cases is not None:
-            from recollect.evaluation.case_files import load_suite
-
             return partial(compare_on_cases, self._at, load_suite(cases))
         return partial(compare_on_samples, self._at, samples) if samples else None
 
@@ -467,8 +464,6 @@ def _nearest(at: Standpoint, scope: Scope, place: Collection, query: str) -> lis
 
 
 def _searching(at: Standpoint, place: Collection) -> Callable[[CaseSearch], Sequence[RetrievedContext]]:
-    from recollect.pipeline.searching import make_trial_searcher
-
     def seen(found: Collection) -> Collection:
         if found.collection_id != place.collection_id:
             return found

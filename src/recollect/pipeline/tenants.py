@@ -20,13 +20,17 @@ from recollect.model.page import Page, name_at
 from recollect.model.tenant import Sharing, Tenant, TenantErasure, TenantExport, TenantQuota
 from recollect.operations.declaring import implements
 from recollect.operations.tenants import TenantOperations
+from recollect.pipeline.collections import Collections
 from recollect.pipeline.standpoint import Group
+from recollect.store.collections import CollectionRepository
+from recollect.store.export import ExportRepository
+from recollect.store.isolation import read_isolation
+from recollect.store.tenant_rows import TenantRowRepository
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.original import Original
     from recollect.model.tenant import Isolation, PersonalDataPolicy
-    from recollect.pipeline.collections import Collections
     from recollect.store.store import Store
     from recollect.store.tenants import TenantDirectory
 
@@ -139,8 +143,6 @@ class Tenants(Group, TenantOperations):
         return Sharing(tenant=str(tenant), collection=collection, reader=str(reader), shared=False)
 
     def _collections(self, tenant: int | str) -> Collections:
-        from recollect.pipeline.collections import Collections
-
         return Collections(replace(self._at, tenant=tenant))
 
     @override
@@ -151,8 +153,6 @@ class Tenants(Group, TenantOperations):
 
     def isolation(self) -> Isolation:
         """Whether the database itself keeps tenants apart, or statements alone."""
-        from recollect.store.isolation import read_isolation
-
         return read_isolation(self._at.store.database)
 
     @override
@@ -193,9 +193,6 @@ def export_tenant(store: Store, tenant: Tenant, folder: Path) -> TenantExport:
         raise ConflictError(f"{str(folder)!r} is not an empty folder: name a new one.")
     # No-one else of this machine: these are a tenant's documents.
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    from recollect.store.collections import CollectionRepository
-    from recollect.store.export import ExportRepository
-    from recollect.store.tenant_rows import TenantRowRepository
 
     scope, database = Scope(tenant_id=tenant.tenant_id), store.caretaking
     exports, stored = ExportRepository(database), TenantRowRepository(database)

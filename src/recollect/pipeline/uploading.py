@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from recollect.documents.ocr.available import pages_without_text
+from recollect.documents.reader import read_bytes
 from recollect.errors import ParseError, PermissionDeniedError, PersonalDataError, QuotaExceededError, UsageError
 from recollect.interruption import carried_through
 from recollect.model.job import NewJob
@@ -137,8 +138,6 @@ def store_upload(view: Standing, arguments: Mapping[str, Any], progress: Progres
         ParseError: It cannot be read.
         NotFoundError: It is not kept any more.
     """
-    from recollect.documents.reader import read_bytes
-
     at = view.standpoint
     name, tags, permissions = arguments["name"], arguments.get("tags", ()), arguments.get("permissions")
     department, said = arguments.get("department"), {**arguments.get("metadata", {}), **_cut(arguments)}

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recollect.documents.walk import require_roots
 from recollect.errors import NotFoundError, StoreUnavailableError, UsageError
+from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
 from recollect.pipeline.ingesting import FileOptions, store_changes, store_files
+from recollect.pipeline.jobs import enqueue
+from recollect.sources.watching import FolderWatch
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
@@ -53,8 +57,6 @@ class Watching(Iterator[WatchPass]):
     """
 
     def __init__(self, at: Standpoint, folders: Sequence[Path], options: FileOptions, *, polling: bool | None) -> None:
-        from recollect.sources.watching import FolderWatch
-
         self._at = at
         self._options = options
         self._stopped = threading.Event()
@@ -127,9 +129,6 @@ def ask_to_watch(
         NotFoundError: A folder does not exist.
         UsageError: One of them is a file, or a permission is none.
     """
-    from recollect.model.job import NewJob
-    from recollect.pipeline.jobs import enqueue
-
     given = {
         "folders": [str(folder.resolve()) for folder in require_folders(folders)],
         "tags": list(tags),
@@ -164,8 +163,6 @@ def require_folders(folders: Sequence[Path]) -> list[Path]:
         NotFoundError: One does not exist.
         UsageError: None is given, or one is a file.
     """
-    from recollect.documents.walk import require_roots
-
     if not folders:
         raise UsageError("Name at least one folder to watch.")
     require_roots(folders)

@@ -20,6 +20,7 @@ from recollect.ingest.source import MAX_REMOVED_SHARE
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions
 from recollect.pipeline.ingesting import Destination, destination, store_in_stages, told
+from recollect.pipeline.jobs import Jobs, enqueue
 from recollect.pipeline.preparing import ChunkSizes, errors_shown, make_door, shown_error, shows_pictures
 
 if TYPE_CHECKING:
@@ -124,8 +125,6 @@ def ask_for(at: Standpoint, request: UrlRequest, *, wait: bool, on_progress: Job
         UsageError: The request cannot be tried at all.
         FetchError: The URL is none of the web's, or plainly one that may not be contacted.
     """
-    from recollect.pipeline.jobs import Jobs, enqueue
-
     job = enqueue(at, request.checked().as_job())
     return Jobs(at).wait(job.job_id, on_progress=on_progress) if wait else job
 

@@ -10,8 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from recollect.errors import RecollectError, TenantSuspendedError
+from recollect.ingest.documents import recount_is_due
 from recollect.jobs.worker import PeriodicTask, Worker, WorkerOptions
-from recollect.pipeline.jobs import heartbeats_of, runner_of
+from recollect.pipeline.jobs import Jobs, heartbeats_of, runner_of
+from recollect.pipeline.standpoint import Standpoint
+from recollect.pipeline.upkeep import Upkeep
+from recollect.pipeline.watching import keep_watched
+from recollect.retrieval.probe import check_recall
+from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.upkeep import every_tenant
 
 if TYPE_CHECKING:
@@ -94,16 +100,12 @@ def _for_every_tenant(assembly: Assembly, function: Callable[[Assembly, Scope], 
 
 def _clean_up(assembly: Assembly) -> int:
     """What is due of the clean-up that processes do among themselves where no worker runs."""
-    from recollect.pipeline.upkeep import Upkeep
-
     config = assembly.config
     return Upkeep(assembly.store, config.temporal, keep_previous_days=config.embedding.keep_previous_days).look()
 
 
 def refresh_statistics(assembly: Assembly, scope: Scope) -> int:
     """Count the statistics of words anew where enough has changed to matter; returns in how many collections."""
-    from recollect.ingest.documents import recount_is_due
-
     collections, count = assembly.store.collections, 0
     for place in collections.list_all(scope):
         if recount_is_due(place):
@@ -127,9 +129,6 @@ def build_indexes(assembly: Assembly, scope: Scope) -> int:
 
 def probe_recall(assembly: Assembly, scope: Scope) -> int:
     """Measure approximate searches of collections that nobody has searched lately; returns how many were compared."""
-    from recollect.retrieval.probe import check_recall
-    from recollect.retrieval.sql_candidates import SqlCandidates
-
     settings, store, count = assembly.config.retrieval, assembly.store, 0
     if not settings.probe_rate:
         return 0
@@ -152,10 +151,6 @@ def forget_jobs(assembly: Assembly, scope: Scope) -> int:
 
 def refresh_sources(assembly: Assembly, scope: Scope) -> int:
     """Ask for a refresh of the sources whose time has come, and for those to be watched; returns of how many."""
-    from recollect.pipeline.jobs import Jobs
-    from recollect.pipeline.standpoint import Standpoint
-    from recollect.pipeline.watching import keep_watched
-
     jobs, count = assembly.store.jobs, 0
     for one in assembly.store.sources.records(scope, due=True):
         asked = jobs.page(scope, kind="refresh_source", collection=one.collection, source=one.name, limit=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import re
 import unicodedata
@@ -361,8 +362,6 @@ class _Recogniser:
 
 def _is_address(value: str) -> bool:
     """Whether it is somebody's: not a section's number, a mask, or the machine itself."""
-    import ipaddress
-
     address = ipaddress.ip_interface(value).ip
     if address.is_unspecified or address.is_loopback:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import ssl
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +16,7 @@ from recollect.errors import ConfigurationError, UsageError
 from recollect.privacy.credentials import without_secrets
 
 if TYPE_CHECKING:
-    import ssl
+    pass
 
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -161,8 +162,6 @@ def close_client(backend: object) -> None:
 @cache
 def tls_context() -> ssl.SSLContext:
     """What clients verify servers by: reading the certificates takes longer than all else that makes a client."""
-    import ssl
-
     if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
         return ssl.create_default_context()
     import certifi

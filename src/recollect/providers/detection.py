@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener
 
 from recollect.providers.catalogue import PROVIDERS
 
@@ -92,9 +94,6 @@ def detect_keys() -> list[FoundKey]:
 
 
 def _asked(known: KnownServer) -> FoundServer | None:
-    from urllib.error import URLError
-    from urllib.request import ProxyHandler, build_opener
-
     address = f"http://127.0.0.1:{known.port}"
     try:
         # Without the proxies of the environment, which would be asked for an address of their own machine.

@@ -10,21 +10,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recollect.embedding.cross_encoder import CrossEncoder
 from recollect.embedding.making import is_of_this_machine, make_machine_embedder, model_cache
 from recollect.errors import ConfigurationError
 from recollect.installation import install_command
 from recollect.providers.catalogue import Provider, provider_named
+from recollect.providers.chat import HostedChatModel
 from recollect.providers.connection import Connection, Secret
+from recollect.providers.embedder import HostedEmbedder
+from recollect.providers.requesting import Requester
+from recollect.providers.scorer import HostedScorer
 
 if TYPE_CHECKING:
     from recollect.embedding._download import Progress
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.embedding.cross_encoder import CrossEncoder
     from recollect.embedding.quantise import Precision
     from recollect.llm.base import ChatModel
     from recollect.model.requests import RequestKind
-    from recollect.providers.requesting import Recorder, Requester
-    from recollect.providers.scorer import HostedScorer
+    from recollect.providers.requesting import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +100,6 @@ def make_embedder(
             threads=threads,
             progress=progress,
         )
-    from recollect.providers.embedder import HostedEmbedder
 
     name = row.model("embedding", model)
     length = row.dimension(name, dimensions)
@@ -144,10 +146,7 @@ def make_scorer(
     row = provider_named(provider, "reranking")
     name = row.model("reranking", model)
     if row.name == "local":
-        from recollect.embedding.cross_encoder import CrossEncoder
-
         return CrossEncoder(name, cache=model_cache(model_directory), precision=precision, threads=threads)
-    from recollect.providers.scorer import HostedScorer
 
     request = ModelRequest(model=name, connection=_connection(row, connection))
     backend = _backend(row, "Reranking")(request)
@@ -180,8 +179,6 @@ def make_chat_model(
         >>> make_chat_model("ollama", "qwen3").model_name
         'qwen3'
     """
-    from recollect.providers.chat import HostedChatModel
-
     row = provider_named(provider, "chat")
     request = ModelRequest(
         model=row.model("chat", model), connection=_connection(row, connection), api=api, temperature=temperature
@@ -243,8 +240,6 @@ def _backend(row: Provider, kind: str) -> Callable[[ModelRequest], Any]:
 def _requester(
     row: Provider, request: ModelRequest, kind: RequestKind, recorder: Recorder | None, modules: Sequence[str]
 ) -> Requester:
-    from recollect.providers.requesting import Requester
-
     return Requester(
         provider=row.name,
         model=request.model,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,9 +28,6 @@ def _describe(schema: dict[str, Any], shape: type) -> None:
 
 
 def _docstrings(shape: type) -> dict[str, str]:
-    import ast
-    import inspect
-
     try:
         (body,) = ast.parse(inspect.getsource(shape)).body
     except (OSError, TypeError, ValueError, SyntaxError):

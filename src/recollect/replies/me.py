@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.model import Principal
+from recollect.model.document_session import SessionConfig
 from recollect.model.key import AccessScope
 from recollect.model.search_options import FusionMethod, SearchMode
 from recollect.replies._shape import Shape, Timestamp
@@ -90,8 +91,6 @@ class MeJson(Shape):
 
 def server_settings_json(config: RAGConfig) -> ServerSettingsJson:
     """What a server with these settings does where a request says nothing."""
-    from recollect.model.document_session import SessionConfig
-
     lifetime = SessionConfig(ttl=config.session.ttl).lifetime
     return {
         "collection": config.collection,

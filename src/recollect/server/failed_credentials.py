@@ -23,6 +23,7 @@ from recollect.model import Scope
 from recollect.model.audit import AuditEntry
 from recollect.server.limits import WINDOW_SECONDS
 from recollect.store.limits import Bucket
+from recollect.store.tenants import TenantDirectory
 
 if TYPE_CHECKING:
     from recollect.pipeline import RAGPipeline
@@ -140,8 +141,6 @@ class FailedCredentials:
 
     def _name(self, place: str) -> str:
         """A counter's name, which does not say of whom it is: no address stands in the database for this."""
-        from recollect.store.tenants import TenantDirectory
-
         if self._salt is None:
             _, self._salt = TenantDirectory(self._rag.standpoint.store.caretaking).privacy(self._scope)
         kind, _, which = place.partition(" ")

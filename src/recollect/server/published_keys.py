@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import AuthenticationError, FetchError, IssuerError, IssuerUnavailableError
+from recollect.fetching.guard import Guard, host_rules
+from recollect.fetching.urls import parse_url
 
 if TYPE_CHECKING:
     from jwt import PyJWK
@@ -123,8 +125,6 @@ def published_keys(config: JwtConfig) -> PublishedKeys:
         FetchError: The URL is none.
     """
     from recollect.fetching.client import Fetcher
-    from recollect.fetching.guard import Guard, host_rules
-    from recollect.fetching.urls import parse_url
 
     assert config.jwks_url is not None
     named = config.jwks_allowed_hosts

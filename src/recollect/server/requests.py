@@ -7,6 +7,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from starlette.concurrency import run_in_threadpool
+
 from recollect.errors import AuthenticationError
 from recollect.model.key_text import SECRET_PATTERN
 from recollect.server.origin import is_loopback, name_of
@@ -40,8 +42,6 @@ async def caller_of(request: HTTPConnection, authenticator: Authenticator) -> Ca
 
 
 async def _known_caller(request: HTTPConnection, authenticator: Authenticator) -> Caller:
-    from starlette.concurrency import run_in_threadpool
-
     require_no_credential_in_url(request)
     authorization, api_key = _single(request, "authorization"), _single(request, "x-api-key")
     known = authenticator.known(authorization, api_key=api_key)
@@ -63,8 +63,6 @@ async def _known_caller(request: HTTPConnection, authenticator: Authenticator) -
 
 async def _logged_in(request: HTTPConnection, logins: BrowserLogins, cookie: str) -> Caller:
     """Who is logged in with a browser. Its cookie comes along whichever page asks, so that has to be seen to."""
-    from starlette.concurrency import run_in_threadpool
-
     caller = logins.known(cookie)
     if caller is None:
         try:

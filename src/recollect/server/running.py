@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from recollect.errors import UsageError
+from recollect.pipeline.working import worker_of
 from recollect.server.app import create_app
 from recollect.server.authentication import Authenticator
 from recollect.server.connection import Connection
@@ -157,7 +158,6 @@ def _working(rag: RAGPipeline, *, wanted: bool) -> Iterator[Callable[[], None]]:
     if not wanted:
         yield lambda: None
         return
-    from recollect.pipeline.working import worker_of
 
     worker = worker_of(rag.standpoint.assembly, concurrency=rag.config.server.worker_concurrency)
 

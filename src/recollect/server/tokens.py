@@ -14,6 +14,7 @@ from recollect.errors import AuthenticationError, ConfigurationError, UsageError
 from recollect.installation import install_command
 from recollect.model.key import ACCESS_SCOPES, AccessScope
 from recollect.model.principal import Principal
+from recollect.server.published_keys import published_keys
 
 if TYPE_CHECKING:
     from recollect.config.server import JwtConfig
@@ -123,7 +124,6 @@ def _trusted(config: JwtConfig, environment: Mapping[str, str]) -> tuple[list[st
     if config.public_key is not None:
         algorithm, key = _pem(config)
         return [algorithm], lambda _: key
-    from recollect.server.published_keys import published_keys
 
     return ["RS256", "ES256"], published_keys(config).of
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import pwd
 import shutil
 import stat
 import subprocess
@@ -63,8 +64,6 @@ def server_account(folder: Folder, cluster: str) -> Account | None:
 
 
 def _account_of(uid: int, data_dir: Path) -> Account:
-    import pwd
-
     try:
         entry = pwd.getpwuid(uid)
     except KeyError as exc:
@@ -77,8 +76,6 @@ def _account_of(uid: int, data_dir: Path) -> Account:
 
 
 def _dedicated_account() -> Account:
-    import pwd
-
     try:
         entry = pwd.getpwnam(_DEDICATED)
     except KeyError:

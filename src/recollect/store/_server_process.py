@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import psutil
+
 from recollect.errors import StoreUnavailableError
 from recollect.store._folder import Folder
 from recollect.store._server_files import PGDATA, Layout
 
 if TYPE_CHECKING:
-    import psutil
+    pass
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -65,8 +67,6 @@ class ServerProcess:
 
     def postmaster(self) -> psutil.Process | None:
         """The running server, also one on its way up or down."""
-        import psutil
-
         pid = self._noted_pid()
         if pid is None:
             return None
@@ -147,8 +147,6 @@ class ServerProcess:
         Raises:
             StoreUnavailableError: The note is that of another store's running server: this one is a copy of it.
         """
-        import psutil
-
         pid = self._noted_pid()
         with suppress(FileNotFoundError), self.folder.folder(PGDATA) as cluster:
             if cluster.status(_NOTE) is None or (pid is not None and not psutil.pid_exists(pid)):
@@ -161,8 +159,6 @@ class ServerProcess:
             cluster.remove(_NOTE)
 
     def _refuse_copy_of_running(self, pid: int) -> None:
-        import psutil
-
         note = self._note()
         original = Path(note[_FOLDER_LINE]) if len(note) > _FOLDER_LINE else None
         with suppress(psutil.Error):
@@ -176,8 +172,6 @@ class ServerProcess:
                 )
 
     def _all(self) -> Iterator[psutil.Process]:
-        import psutil
-
         for process in psutil.process_iter():
             with suppress(psutil.NoSuchProcess):
                 if self._belongs_here(process):
@@ -194,8 +188,6 @@ class ServerProcess:
 
     def _belongs_here(self, process: psutil.Process) -> bool:
         """Whether a process is of this cluster: process numbers are used again, and a zombie is nobody."""
-        import psutil
-
         if not process.name().startswith("postgres") or process.status() == psutil.STATUS_ZOMBIE:
             return False
         with suppress(psutil.AccessDenied, FileNotFoundError), self.folder.folder(PGDATA) as cluster:
@@ -238,8 +230,6 @@ class Shutdown:
 
 def _work(processes: list[psutil.Process]) -> tuple[tuple[float, int, int], bool]:
     """What processes have done so far, to be compared with a later look, and whether one is waiting for a disk."""
-    import psutil
-
     seconds, written, waits = 0.0, 0, False
     for process in processes:
         with suppress(psutil.Error):
@@ -252,16 +242,12 @@ def _work(processes: list[psutil.Process]) -> tuple[tuple[float, int, int], bool
 
 
 def _family(postmaster: psutil.Process) -> list[psutil.Process]:
-    import psutil
-
     with suppress(psutil.NoSuchProcess):
         return [postmaster, *postmaster.children(recursive=True)]
     return [postmaster]
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> bool:
-    import psutil
-
     with suppress(psutil.NoSuchProcess):
         process.send_signal(number)
         return True
@@ -278,8 +264,6 @@ def _all_gone(processes: list[psutil.Process], seconds: float) -> bool:
 
 
 def _alive(process: psutil.Process) -> bool:
-    import psutil
-
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

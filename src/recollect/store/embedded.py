@@ -8,15 +8,16 @@ import os
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from recollect.errors import StoreUnavailableError
 from recollect.forking import renew_in_children
+from recollect.store._folder import Folder
+from recollect.store._server_account import require_reachable_by_servers
 from recollect.store._server_binaries import installation
-
-if TYPE_CHECKING:
-    from recollect.store._folder import Folder
-    from recollect.store._server_files import UserHold
+from recollect.store._server_control import ServerControl
+from recollect.store._server_errors import explain_os_error
+from recollect.store._server_files import Layout, UserHold, exclusive, in_use, remove_short_name
+from recollect.store._server_process import ServerProcess
 
 _LOGGER = logging.getLogger(__name__)
 _STOP_SECONDS = 2.0
@@ -70,8 +71,6 @@ class EmbeddedServer:
         """
         # Before the other modules are imported: they need a Unix.
         installation()
-        from recollect.store._folder import Folder
-        from recollect.store._server_errors import explain_os_error
 
         self._forget_parents_hold()
         with self._thread_lock:
@@ -89,9 +88,6 @@ class EmbeddedServer:
                 raise explain_os_error(exc, self._data_dir) from exc
 
     def _start(self, folder: Folder) -> str:
-        from recollect.store._server_control import ServerControl
-        from recollect.store._server_files import UserHold, exclusive
-
         with exclusive(folder, timeout_seconds=self._start_timeout_seconds):
             hold = self._hold or UserHold(folder)
             try:
@@ -123,8 +119,6 @@ class EmbeddedServer:
             msg = f"A data directory's name must not contain line breaks: {str(folder)!r}. Choose another: --data-dir."
             raise StoreUnavailableError(msg)
         if os.geteuid() == 0 and not folder.exists():
-            from recollect.store._server_account import require_reachable_by_servers
-
             require_reachable_by_servers(folder)
         # As root the server runs under another account, which must pass through; what is inside is private anyway.
         folder.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
@@ -155,7 +149,6 @@ class EmbeddedServer:
                 self.start()
             if self._hold is None:
                 return
-            from recollect.store._server_process import ServerProcess
 
             if ServerProcess(self._hold.folder).phase() != "ready":
                 self.start()
@@ -185,8 +178,6 @@ class EmbeddedServer:
                 hold.folder.close()
 
     def _release(self, hold: UserHold, wait_seconds: float) -> None:
-        from recollect.store._server_files import exclusive, in_use
-
         hold.release()
         # Whoever is still there stops it; do not wait for one who may just be recovering it.
         if not in_use(hold.folder):
@@ -217,9 +208,6 @@ class EmbeddedServer:
 
 
 def _stop_if_unused(folder: Folder, wait_seconds: float, *, insist: bool = False) -> None:
-    from recollect.store._server_files import Layout, in_use, remove_short_name
-    from recollect.store._server_process import ServerProcess
-
     if in_use(folder):
         return
     server = ServerProcess(folder)

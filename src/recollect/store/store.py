@@ -12,7 +12,7 @@ from recollect.forking import computes_properties
 from recollect.model.principal import DefaultPermissions
 from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.database import Database
-from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS
+from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
 from recollect.store.dsn import application_dsn as application_login_of
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.isolation import require_isolation
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from recollect.store.collections import CollectionNoteRepository, CollectionRepository
     from recollect.store.contents import ContentRepository
     from recollect.store.conversations import ConversationRepository
-    from recollect.store.dense_index import DenseIndexer
     from recollect.store.document_sessions import DocumentSessionRepository
     from recollect.store.documents import DocumentRepository
     from recollect.store.erasure import ErasureRepository, QuoteRepository
@@ -215,8 +214,6 @@ class Store:
     @cached_property
     def dense_indexer(self) -> DenseIndexer:
         """Builds the approximate indexes of collections."""
-        from recollect.store.dense_index import DenseIndexer
-
         host = this_machine() if self._server else None
         return DenseIndexer(self.database, self.collections, threshold=self._index_threshold, machine=host)
 

@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 _MIB = 1024 * 1024
 
 # Neighbours, pointers and their allocation, as pgvector holds them while it builds, with m = 16: measured.
@@ -124,8 +126,6 @@ def _dynamic_shared_memory(room: int | None, maintenance: int) -> str:
 
 def this_machine() -> Machine:
     """Measure the machine, or the container around this process."""
-    import psutil
-
     limits = [psutil.virtual_memory().total, *_container_memory_limits(Path("/sys/fs/cgroup"), _own_groups())]
     return Machine(
         memory_bytes=min(limits), cpu_count=_cpu_count(), shared_memory_bytes=_shared_memory(Path("/dev/shm"))

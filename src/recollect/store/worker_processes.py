@@ -8,6 +8,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import psutil
+
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/proc/self/ns/pid")
 
@@ -20,8 +22,6 @@ def machine() -> str:
     machines that were copied. So the name is that of one start of one kernel, and of one space of process numbers.
     Where the system does not tell these, it is a name that no other process has, and heartbeats alone tell who is gone.
     """
-    import psutil
-
     try:
         if sys.platform == "linux":
             told = f"{_BOOT.read_text(encoding='ascii').strip()} {_NAMESPACE.readlink()}"
@@ -37,8 +37,6 @@ def has_ended(process: int) -> bool:
 
     One whose number was given to another process since counts as running.
     """
-    import psutil
-
     try:
         status: str = psutil.Process(process).status()
     except psutil.NoSuchProcess:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
+from recollect.tools.results import schema_of
+
 if TYPE_CHECKING:
     from recollect.pipeline.view import View
     from recollect.tools.results import Room
@@ -206,7 +208,6 @@ class Tool:
 @cache
 def _schema_of(result: type) -> dict[str, Any]:
     # Its types are read where somebody asks for a schema.
-    from recollect.tools.results import schema_of
 
     return schema_of(result)
 

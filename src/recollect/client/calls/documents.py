@@ -12,6 +12,7 @@ from recollect.client.calls.collections import CollectionCalls
 from recollect.client.options import duration_text, moment_text, search_body
 from recollect.client.place import given
 from recollect.client.reading import Json, passage_of, read
+from recollect.client.uploads import Upload
 from recollect.errors import NotFoundError, RecollectError, UsageError
 from recollect.model import Document, IngestResult, RetrievalOptions
 from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart, GrepReply
@@ -380,8 +381,6 @@ class IngestCalls(Calls):
         department: str | None = None,
     ) -> Steps[list[Job]]:
         """Send files, a job each; they are in the store's hands when the reply comes."""
-        from recollect.client.uploads import Upload
-
         fields: dict[str, list[str]] = {
             "tag": list(tags),
             "grant": list(permissions or ()),

@@ -8,8 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from recollect.embedding.models import ModelCache
 from recollect.errors import UsageError
 from recollect.plugins import Plugins
+from recollect.retrieval.rerank.base import CrossEncoderReranker
+from recollect.retrieval.rerank.rerankers import Bm25Reranker, ConsensusReranker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,14 +137,10 @@ def make_reranker(
 
 
 def _bm25(request: _Request) -> Reranker:
-    from recollect.retrieval.rerank.rerankers import Bm25Reranker
-
     return Bm25Reranker(request.language)
 
 
 def _consensus(_: _Request) -> Reranker:
-    from recollect.retrieval.rerank.rerankers import ConsensusReranker
-
     return ConsensusReranker()
 
 
@@ -168,8 +167,6 @@ def _late_interaction(request: _Request) -> Reranker:
 
 def _cross_encoder(request: _Request) -> Reranker:
     from recollect.embedding.cross_encoder import CrossEncoder
-    from recollect.embedding.models import ModelCache
-    from recollect.retrieval.rerank.base import CrossEncoderReranker
 
     if request.model is None or request.model_directory is None:
         raise UsageError(
@@ -182,8 +179,6 @@ def _cross_encoder(request: _Request) -> Reranker:
 
 
 def _hosted(request: _Request) -> Reranker:
-    from recollect.retrieval.rerank.base import CrossEncoderReranker
-
     if request.scorer is None:
         raise UsageError("The reranker 'hosted' is a provider's model: configure one ([rag.reranking] provider).")
     return CrossEncoderReranker(request.scorer, name="hosted")

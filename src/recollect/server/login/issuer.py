@@ -25,6 +25,7 @@ from recollect.errors import (
     IssuerUnavailableError,
     UsageError,
 )
+from recollect.fetching.guard import Guard, host_rules
 from recollect.server.published_keys import RETRY_SECONDS, PublishedKeys
 from recollect.server.tokens import MOST_TOKEN_CHARACTERS, TokenClaims, explained, read_claims
 
@@ -321,7 +322,6 @@ def _secret(config: OidcConfig, environment: Mapping[str, str]) -> str | None:
 
 def _fetcher(config: OidcConfig) -> Fetcher:
     from recollect.fetching.client import Fetcher
-    from recollect.fetching.guard import Guard, host_rules
 
     assert config.issuer is not None
     named = config.allowed_hosts or ((urlsplit(config.issuer).netloc,) if config.on_loopback else ())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from typing import LiteralString
 
@@ -51,8 +52,6 @@ def with_includes(migration: LiteralString) -> LiteralString:
 def _included(named: re.Match[str]) -> str:
     text = (files(named["package"]) / named["file"]).read_text(encoding="utf-8")
     if hashlib.sha256(text.encode()).hexdigest() != named["digest"]:
-        from importlib.metadata import version
-
         raise StoreError(
             f"The installed {named['package']} {version(named['package'])} has another {named['file']} than this "
             f"recollect knows, so that its tables cannot be made. Upgrade recollect, or install an older "

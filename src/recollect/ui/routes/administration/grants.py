@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlencode
 
 from fastapi import Form, Query
 from starlette.responses import Response
@@ -175,6 +176,4 @@ def _changed(view: View, change: _Change, who: str, *, documents: int | tuple[()
 
 
 def _back(visit: Visit, collection: str) -> Response:
-    from urllib.parse import urlencode
-
     return visit.go_to(f"{GRANTS.path}?{urlencode({'collection': collection, 'told': 'changed'})}")
