@@ -51,7 +51,7 @@ def main() -> None:
             views = {}
             for code, texts in articles.items():
                 name = "all" if arguments.mixed else code
-                if name not in {one.name for one in rag.collections.list()}:
+                if name not in {one.name for one in rag.collections.each()}:
                     rag.collections.create(name)
                 views[code] = rag.view(collections=name)
                 views[code].ingest(

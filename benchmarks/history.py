@@ -98,7 +98,7 @@ def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) ->
         return synthetic.documents(sentences, chunks=arguments.chunks, seed=version)
 
     for name in (HISTORY, ALONE):
-        if any(place.name == name for place in rag.collections.list()):
+        if any(place.name == name for place in rag.collections.each()):
             rag.collections.delete(name)
         rag.collections.create(name)
     moments, rows = [], []

@@ -67,7 +67,7 @@ def main() -> None:
 
 def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownTexts) -> None:
     sentences = synthetic.load_sentences(arguments.work, sample=arguments.sources)
-    if any(place.name == NAME for place in rag.collections.list()):
+    if any(place.name == NAME for place in rag.collections.each()):
         rag.collections.delete(NAME)
     rag.collections.create(NAME)
 

@@ -110,7 +110,7 @@ def build(arguments: argparse.Namespace, rag: RAGPipeline, known: KnownVectors) 
     say(f"{len(sentences.texts):,} sentences with vectors in {clock.seconds:.0f} s")
     rows = []
     for seed, (name, chunks) in enumerate(collections(arguments).items()):
-        if any(place.name == name for place in rag.collections.list()):
+        if any(place.name == name for place in rag.collections.each()):
             rag.collections.delete(name)
         with Clock() as ingest:
             fill(rag, known, name, synthetic.documents(sentences, chunks=chunks, seed=seed))

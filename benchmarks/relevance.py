@@ -214,7 +214,7 @@ def _holds(passage: RetrievedContext, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def ingest(rag: RAGPipeline, data: Data) -> None:
-    there = {place.name for place in rag.collections.list() if place.document_count}
+    there = {place.name for place in rag.collections.each() if place.document_count}
     for name, documents in data.collections():
         if name in there:
             continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from recollect.errors import PluginError, UsageError
@@ -107,6 +106,8 @@ class Plugins:
         return self._shared[name]
 
     def _declared(self) -> Iterator[Any]:
+        from importlib.metadata import entry_points
+
         return iter(entry_points(group=self.group))
 
     def _require(self, name: str, part: object, *, error: type[UsageError] = UsageError) -> None:

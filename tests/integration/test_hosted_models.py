@@ -180,7 +180,7 @@ def test_collections_of_one_model_have_vectors_of_their_own_lengths(configured, 
         ({}, 4, "Nothing is known of the lengths that 'unknown-model'"),
         ({"model": "text-embedding-3-small", "dimensions": None}, 3072, "have 1 to 1536 dimensions, not 3072"),
         ({"model": "text-embedding-ada-002", "dimensions": None}, 512, "have 1536 dimensions, not 512"),
-        ({}, 0, "dimensions must lie between 1 and"),
+        ({}, 0, "dimensions: should be greater than or equal to 1"),
     ],
 )
 def test_a_length_that_a_model_does_not_offer_is_refused(configured, settings, dimensions, said):

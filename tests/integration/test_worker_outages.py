@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psycopg
@@ -80,6 +81,25 @@ def test_periodic_work_goes_on_through_an_outage_that_the_log_tells_of_once(
     lost, back = told(caplog)
     assert lost.startswith("The worker lost its connection to PostgreSQL. It reconnects and goes on by itself")
     assert back == "The worker is connected to PostgreSQL again and goes on with its jobs."
+
+
+def test_whoever_waits_has_a_connection_as_soon_as_the_server_is_back(dsn: str) -> None:
+    name, database = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"], Database(dsn, wait_seconds=12)
+
+    def read() -> object:
+        with database.autocommit() as connection:
+            return connection.execute("SELECT 7").fetchone()
+
+    with psycopg.connect(dsn, dbname="postgres", autocommit=True) as outside, ThreadPoolExecutor(1) as pool:
+        outside.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        try:
+            reading = pool.submit(read)
+            # An outage so long that pauses which double would go on beyond what the caller waits.
+            time.sleep(8.5)
+        finally:
+            outside.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+        assert reading.result() == (7,)
+    database.close()
 
 
 def test_a_worker_whose_connections_are_cut_again_and_again_never_logs_a_stack_trace(

@@ -6,7 +6,6 @@ lists, the first line of a quotation; seen with 4.10), and a passage that is not
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,6 +75,8 @@ def _title_above(blocks: Sequence[tuple[int, int]], first: int, headings: Sequen
 
 
 def _extracted(markup: str) -> str:
+    import logging
+
     from trafilatura import extract
 
     # It tells of every page that it finds odd, to whoever has logging on.

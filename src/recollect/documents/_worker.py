@@ -13,7 +13,6 @@ where the kernel does not count (macOS), and for memory that RLIMIT_DATA leaves 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import resource
@@ -23,15 +22,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from recollect.documents._wire import as_message, receive, send
 from recollect.documents.formats import UnreadableError, format_of_name, format_of_type, is_picture_name
-from recollect.documents.ocr import recognising
 from recollect.documents.ocr.available import can_recognise
 from recollect.documents.ocr.readings import readings_of_json
-from recollect.documents.ocr.recognising import recognise_page
-from recollect.documents.pictures import find_pictures
 from recollect.documents.reader import parse
 
 _WATCH_MILLISECONDS = 20
@@ -191,6 +185,8 @@ def _import_parser(request: dict[str, Any]) -> None:
     What a file is goes by its name here: to look into it is the parser's, under its limits.
     """
     if request.get("page"):
+        from recollect.documents.ocr import recognising
+
         recognising.load()
         return
     promised = format_of_type(request["mime_type"] or "") or format_of_name(request["name"])
@@ -231,6 +227,8 @@ def _answer(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes
 
 
 def _recognised(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    from recollect.documents.ocr.recognising import recognise_page
+
     cache = None if request["cache"] is None else Path(request["cache"])
     page = int(request["page"])
     reading = recognise_page(data, request["name"], request["mime_type"], page, cache=cache, owner=request["owner"])
@@ -238,6 +236,8 @@ def _recognised(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], b
 
 
 def _pictures(data: bytes, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    from recollect.documents.pictures import find_pictures
+
     found = find_pictures(data, request["name"], request["mime_type"])
     told = [[one.mime_type, one.page, one.box, len(one.data)] for one in found]
     return {"pictures": told}, b"".join(one.data for one in found)
@@ -269,6 +269,8 @@ def _data_bytes() -> int:
 def _resident_bytes(process: int) -> int:
     """What a process has in memory; 0 where it is gone."""
     if not _PROC:
+        import psutil
+
         try:
             return int(psutil.Process(process).memory_info().rss)
         except psutil.Error:
@@ -284,6 +286,7 @@ def _death_signal() -> Any:  # noqa: ANN401 - a function without arguments
     """What has the kernel end this process with the one that forked it, where the kernel can."""
     if sys.platform != "linux":
         return lambda: None
+    import ctypes
 
     prctl = ctypes.CDLL(None).prctl
     return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

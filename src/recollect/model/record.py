@@ -10,10 +10,8 @@ from functools import cache
 from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
-from pydantic import TypeAdapter
-
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler, TypeAdapter
     from pydantic_core import CoreSchema
 
 T = TypeVar("T")
@@ -149,6 +147,8 @@ def summary_of(of: object) -> str:
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any type, parametrised ones too
+
+    from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
 

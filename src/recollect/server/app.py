@@ -123,6 +123,11 @@ def openapi_document() -> dict[str, Any]:
     return _Application().openapi()
 
 
+# What FastAPI calls a generic record: of something, or of several of something each time.
+_GENERIC = re.compile(r"(?P<record>[A-Za-z]+)_(?:tuple_)?(?P<holds>[A-Za-z]+)_+")
+_GENERIC_REFERENCE = re.compile(f'"#/components/schemas/{_GENERIC.pattern}"')
+
+
 class _Application(FastAPI):
     """Has every route, and describes the shape of errors, which routes name by a reference, and what leads where."""
 
@@ -142,17 +147,30 @@ class _Application(FastAPI):
         if self.openapi_schema is None:
             document = super().openapi()
             document["components"]["schemas"] |= problems.schemas()
-            _drop_unused(document)
+            document = self.openapi_schema = _tidied(document)
             add_links(document)
         assert self.openapi_schema is not None, "FastAPI keeps what it has made"
         return self.openapi_schema
 
 
-def _drop_unused(document: dict[str, Any]) -> None:
-    """Leaves out schemas that nothing refers to: those of fields of records that are not public."""
-    text, schemas = json.dumps(document), document["components"]["schemas"]
-    for name in [name for name in schemas if f'"#/components/schemas/{name}"' not in text]:
-        del schemas[name]
+def _tidied(document: dict[str, Any]) -> dict[str, Any]:
+    """The document, with names of schemas that can be read, and without schemas that nothing refers to.
+
+    A generic record is called by what it holds, `JobPage`, where FastAPI has `Page_Job_`: generators of clients name
+    their classes so. Nothing refers to the schemas of fields of records that are not public.
+    """
+    schemas, text = document["components"]["schemas"], json.dumps(document)
+    kept = {name: schema for name, schema in schemas.items() if f'"#/components/schemas/{name}"' in text}
+    document["components"]["schemas"] = kept
+    for name, generic in [(name, found) for name in kept if (found := _GENERIC.fullmatch(name))]:
+        schema = kept.pop(name)
+        schema["title"] = generic["holds"] + generic["record"]
+        schema["description"] = schema["description"].partition("\n\nAttributes:")[0]
+        kept[schema["title"]] = schema
+    text = json.dumps(document)
+    text = _GENERIC_REFERENCE.sub(lambda found: f'"#/components/schemas/{found["holds"]}{found["record"]}"', text)
+    tidied: dict[str, Any] = json.loads(text)
+    return tidied
 
 
 @cache

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import Field, GetJsonSchemaHandler, create_model
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import Field, create_model
 
 from recollect import errors
-from recollect.model.record import summary_of
 from recollect.operations.declaring import Operation, operations_of
 from recollect.operations.values import Name
 from recollect.pipeline import View
@@ -125,27 +122,12 @@ def _body(declared: Operation) -> type[Body]:
     return create_model(_named(declared, "Body"), __base__=Body, **fields)
 
 
-class Titled:
-    """Names a generic record by what it holds: generators of clients name their classes by titles."""
-
-    def __init__(self, kind: object) -> None:
-        self._kind = kind
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        found = handler(schema)
-        record = get_origin(self._kind)
-        if record is not None:
-            title = "".join(one.__name__ for one in (*get_args(self._kind), record))
-            handler.resolve_ref_schema(found).update(title=title, description=summary_of(record))
-        return found
-
-
 def _reply(declared: Operation) -> Any:  # noqa: ANN401 - a type
     if not declared.gives:
         return None
     name = declared.http.reply
     if name is None:
-        return Annotated[declared.returns, Titled(declared.returns)]
+        return declared.returns
     fields: Any = {name: (declared.returns, ...)}
     return create_model(_named(declared, "Reply"), **fields)
 

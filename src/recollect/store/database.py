@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar
@@ -15,7 +15,7 @@ import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import sql
 from psycopg.rows import TupleRow, kwargs_row
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import SchemaVersionError, StoreError, StoreUnavailableError
 from recollect.fair_share import FairShare
@@ -47,6 +47,11 @@ _CONNECT_TIMEOUT_SECONDS = 10
 _OWNERS_CONNECTIONS = 4
 # A caller waits so long for a connection.
 _WAIT_SECONDS = 30.0
+# A pool tries to connect for so long before it gives up, and then begins anew for those who wait: left to itself it
+# doubles its pauses for minutes, and so goes on with them long after the server is back.
+_RECONNECT_SECONDS = 2.0
+# Long enough to ask a pool for a connection, which has it open one.
+_ASKING_SECONDS = 0.01
 # So long the schema is taken for the one that is known.
 _SCHEMA_SECONDS = 1.0
 
@@ -440,6 +445,8 @@ class Database:
             kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_SECONDS},
             configure=configure,
             timeout=self._wait_seconds,
+            reconnect_timeout=_RECONNECT_SECONDS,
+            reconnect_failed=_try_again,
             num_workers=2,
             # At the first use: threads that nobody needs would be started with each store, and in each child of a fork.
             open=False,
@@ -483,6 +490,13 @@ class Database:
             if connection.closed and self._revival is not None:
                 self._revival.doubt()
             pool.putconn(connection)
+
+
+def _try_again(pool: ConnectionPool[Connection]) -> None:
+    """Have a pool that gave up connecting begin anew, where somebody waits."""
+    if pool.get_stats()["requests_waiting"]:
+        with suppress(PoolTimeout, PoolClosed), pool.connection(timeout=_ASKING_SECONDS):
+            pass
 
 
 def rows(

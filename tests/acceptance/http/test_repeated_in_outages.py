@@ -210,7 +210,7 @@ def made_by(rag: RAGPipeline, kind: str) -> list[str]:
         return [one.name for one in rag.keys.list(limit=1000)]
     if kind == "turns":
         return [one.name for one in rag.memory.list(limit=1000) for _ in range(one.turn_count)]
-    return [one.name for one in rag.collections.list() if one.name.startswith("collection-")]
+    return [one.name for one in rag.collections.each() if one.name.startswith("collection-")]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from datetime import UTC, datetime, timedelta
 
 import httpx2
@@ -100,8 +101,12 @@ def test_what_happens_is_drawn_told_in_tables_and_downloaded(browser, busy):
         requests.locator("summary").click()
         httpx2.post(f"{busy.url}/v1/search", json={"query": "another"})
         # One refresh at a time: the page's own may be under way, and began before that search.
-        refreshed = "htmx.trigger('#figures', 'refresh'), document.querySelector('.tiles .figure').textContent === '5'"
-        page.wait_for_function(refreshed, polling=500)
+        figure = page.locator(".tiles .figure").first
+        deadline = time.monotonic() + 30
+        while figure.inner_text() != "5" and time.monotonic() < deadline:
+            page.evaluate("htmx.trigger('#figures', 'refresh')")
+            page.wait_for_timeout(500)
+        expect(figure).to_have_text("5")
         expect(page.locator("figure[data-drawn]").nth(11)).to_be_attached()
         assert [sum(column) for column in zip(*_table(page, "searches"), strict=True)] == [4, 1]
         expect(page.locator("#chart-requests details[open]")).to_be_visible()

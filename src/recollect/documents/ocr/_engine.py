@@ -9,8 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 _MODELS = {
     "Det": "PP-OCRv6_det_small.onnx",
     "Rec": "PP-OCRv6_rec_small.onnx",
@@ -74,6 +72,8 @@ def recognise(picture: Any) -> tuple[list[Found], int]:  # noqa: ANN401 - an arr
     Args:
         picture: Rows of pixels of three colours, blue first.
     """
+    import numpy as np
+
     lines = _lines(picture)
     tall = sum(one.height for one in lines if one.height > _TALL * one.width and len(one.text) > 1)
     sideways = tall > sum(one.width for one in lines if one.height <= _TALL * one.width)

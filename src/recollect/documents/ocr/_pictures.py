@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr._engine import LONGEST_SIDE
 from recollect.documents.ocr.available import heic_opener
@@ -83,6 +81,7 @@ def page(picture: Image, number: int) -> tuple[Any, tuple[float, float]]:
     Raises:
         UnreadableError: It has more than 100 megapixels.
     """
+    import numpy as np
     from PIL import Image, ImageOps
 
     if number > 1:  # the first is that which the file opens with, which in a HEIC need not stand first
@@ -103,6 +102,7 @@ def page(picture: Image, number: int) -> tuple[Any, tuple[float, float]]:
 
 def _with_plain_colours(picture: Image) -> Image:
     """The picture in red, green and blue, what is transparent as white; its notes (which way is up) are kept."""
+    import numpy as np
     from PIL import Image
 
     if picture.mode.startswith(("I", "F")):  # sixteen bits and more: the brighter eight

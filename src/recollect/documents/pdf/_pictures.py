@@ -8,8 +8,6 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from recollect.documents.formats import UnreadableError
 from recollect.documents.pdf import _library
 
@@ -38,6 +36,7 @@ def draw_page(data: bytes, number: int, *, longest_side: int) -> tuple[Any, tupl
     Raises:
         UnreadableError: The file is damaged or protected, or has no such page.
     """
+    import numpy as np
     import pypdfium2
 
     with _library.opened(data) as document:
@@ -146,6 +145,7 @@ def _file(picture: Any) -> bytes | None:  # noqa: ANN401 - as above
 
 
 def _png(pixels: Any) -> bytes:  # noqa: ANN401 - an array of numpy, of shape (height, width, 1 or 3)
+    import numpy as np
 
     height, width, channels = pixels.shape
     rows = np.zeros((height, 1 + width * channels), np.uint8)  # before each row its filter: none

@@ -13,7 +13,6 @@ from recollect.model.history import DocumentHistory, VersionDiff
 from recollect.model.page import Page
 from recollect.operations.values import Number
 from recollect.pipeline.contents import MAX_CHARACTERS
-from recollect.server.bound import Titled
 from recollect.server.dependencies import Asking, DocumentReader
 from recollect.server.etags import IfNoneMatch
 from recollect.server.originals import original_reply
@@ -48,7 +47,7 @@ def chunks(
     ] = None,
     cursor: PageCursor = None,
     limit: PageLimit = 100,
-) -> Annotated[Page[DocumentChunk], Titled(Page[DocumentChunk])]:
+) -> Page[DocumentChunk]:
     """What it is cut into, in order: what is embedded, searched and found."""
     return caller.contents.chunks(document_id, cursor=cursor, limit=limit, start=start, end=end)
 

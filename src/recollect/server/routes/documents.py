@@ -17,7 +17,6 @@ from recollect.operations.values import Name, Number, Text
 from recollect.pipeline import View
 from recollect.replies.documents import DocumentIdJson
 from recollect.replies.history import LifetimeJson, RestoredVersionJson, lifetime_json, restored_version_json
-from recollect.server.bound import Titled
 from recollect.server.dependencies import DocumentReader, DocumentWriter, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
 from recollect.server.pages import PageCursor, PageLimit
@@ -53,7 +52,7 @@ def documents(
     sort: Annotated[Literal["oldest", "newest"], Query(description="By their ids.")] = "oldest",
     cursor: PageCursor = None,
     limit: PageLimit = 100,
-) -> Annotated[Page[DocumentRecord], Titled(Page[DocumentRecord])]:
+) -> Page[DocumentRecord]:
     """As `recollect documents list --json`, page by page."""
     return caller.view(collections=name).documents.list(
         status=status,
@@ -182,9 +181,7 @@ def set_ttl(document_id: Number, body: LifetimeBody, caller: DocumentWriter) -> 
 
 
 @router.get("/duplicates", summary="List documents that have the same text")
-def duplicates(
-    caller: Reader, cursor: PageCursor = None, limit: PageLimit = 100
-) -> Annotated[Page[tuple[SameDocument, ...]], Titled(Page[SameDocument])]:
+def duplicates(caller: Reader, cursor: PageCursor = None, limit: PageLimit = 100) -> Page[tuple[SameDocument, ...]]:
     """Group by group, in all collections, as far as they may be read."""
     return caller.documents.list_duplicates(cursor=cursor, limit=limit)
 

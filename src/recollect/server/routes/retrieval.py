@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
 
 from fastapi import APIRouter, Request
 from pydantic_core import to_json
@@ -26,7 +25,6 @@ from recollect.replies.history import EvidenceDiffJson, evidence_diff_json
 from recollect.replies.search import SearchHintsJson, SearchReplyJson, search_reply_json
 from recollect.replies.why_not import WhyNotJson, why_not_json
 from recollect.server.admission import hand_over
-from recollect.server.bound import Titled
 from recollect.server.dependencies import Asking, Reader, service_of, streaming
 from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
@@ -75,7 +73,7 @@ async def grep(body: GrepBody, caller: Reader, service: Asking, request: Request
 
 
 @router.post("/contents", summary="List the documents that a search looks into")
-def contents(body: EntriesBody, caller: Reader) -> Annotated[Page[DocumentEntry], Titled(Page[DocumentEntry])]:
+def contents(body: EntriesBody, caller: Reader) -> Page[DocumentEntry]:
     """By id, as they were known at the moment of the request."""
     return body.of(caller).contents.list(
         name=body.name, department=body.department, cursor=body.cursor, limit=body.limit
