@@ -130,7 +130,7 @@ def rights(app: FastAPI) -> str:
     found: dict[str, object] = {}
     with TestClient(create_app(rag), base_url="http://127.0.0.1:8321", raise_server_exceptions=False) as client:
         for path, methods in app.openapi()["paths"].items():
-            nowhere = re.sub(r"{(?:job_id|document_id|fact)}", "999999", path)
+            nowhere = re.sub(r"{(?:job_id|document_id|fact_id)}", "999999", path)
             for method in methods:
                 asked = (method, re.sub(r"{\w+}", "nothing", nowhere))
                 found[f"{path} {method}"] = {
