@@ -54,13 +54,13 @@ def public_as(key: str) -> object:
 
 def public(getter: Callable[[Any], T]) -> Callable[[Any], T]:
     """Marks the function of a property that JSON shows beside the fields: ``@property`` stands above it."""
-    getter.__shown__ = _Shown()  # type: ignore[attr-defined]
+    vars(getter)["__shown__"] = _Shown()
     return getter
 
 
 def public_if_known(getter: Callable[[Any], T]) -> Callable[[Any], T]:
     """As `public`, of a property whose key is absent where it is None."""
-    getter.__shown__ = _Shown(_is_none)  # type: ignore[attr-defined]
+    vars(getter)["__shown__"] = _Shown(_is_none)
     return getter
 
 
@@ -105,8 +105,9 @@ class Record:
             returns = handler.generate_schema(get_type_hints(getter)["return"])
             told_of_it = {"pydantic_js_updates": {"description": _NONE.sub("null", summary_of(getter))}}
             computed = {"type": "computed-field", "property_name": name, "return_schema": returns}
-            if getter.__shown__.unless is not None:  # type: ignore[attr-defined]
-                computed["serialization_exclude_if"] = getter.__shown__.unless  # type: ignore[attr-defined]
+            unless = vars(getter)["__shown__"].unless
+            if unless is not None:
+                computed["serialization_exclude_if"] = unless
             found["schema"].setdefault("computed_fields", []).append({**computed, "metadata": told_of_it})
         return schema
 

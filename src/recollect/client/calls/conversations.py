@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from recollect.client.calls.base import Call, Calls, Pages, Steps, listed, segment
+from recollect.client.calls.base import Call, Calls, Pages, Steps, listed, reading, segment
 from recollect.client.calls.documents import session_content, session_documents
 from recollect.client.options import duration_text, recall_body
 from recollect.client.place import EVERYWHERE, given
@@ -19,7 +19,6 @@ from recollect.model.facts import RecalledFact
 from recollect.model.keywords import refined
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
 from recollect.model.page import cursor_at
-from recollect.model.record import adapter_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -39,7 +38,7 @@ class MemoryCalls(Calls):
         told = yield _content(session, self._query())
         if "session" not in told:
             raise NotFoundError(f"There is no conversation {session!r}.")
-        return adapter_of(SessionRecord).validate_python(told["session"])  # type: ignore[no-any-return]
+        return reading(SessionRecord)(told["session"])
 
     def turns(self, session: str, *, after: int = 0, limit: int = 1_000) -> Steps[list[Episode]]:
         """What was said, in its order, behind the turn at ``after``."""
@@ -50,7 +49,7 @@ class MemoryCalls(Calls):
     def each_turn(self, session: str) -> Pages[Episode]:
         """All of it, page by page as it is read."""
         call: Call[Json] = Call(method="GET", path=_path(session, "/turns"), query=self._query(), read=dict)
-        return Pages(call=call, items=listed("turns", adapter_of(Episode).validate_python))
+        return Pages(call=call, items=listed("turns", reading(Episode)))
 
     def rename(self, session: str, title: str | None) -> Call[SessionRecord]:
         """Call a conversation something; None: it is called by its first words again."""
@@ -58,7 +57,7 @@ class MemoryCalls(Calls):
             method="PATCH",
             path=_path(session),
             body={"title": title, **self._query()},
-            read=adapter_of(SessionRecord).validate_python,
+            read=reading(SessionRecord),
         )
 
     def delete(self, session: str) -> Call[int]:
@@ -127,12 +126,12 @@ class SessionCalls(Calls):
                 "when_full": config.when_full,
                 "auto_cleanup": config.auto_cleanup,
             }
-        return Call(method="POST", path="/v1/sessions", body=body, read=adapter_of(DocumentSession).validate_python)
+        return Call(method="POST", path="/v1/sessions", body=body, read=reading(DocumentSession))
 
     def get(self, session_id: str) -> Steps[DocumentSession]:
         """A session, expired or not."""
         told = yield from session_content(self._at, session_id)
-        return adapter_of(DocumentSession).validate_python(told["document_session"])  # type: ignore[no-any-return]
+        return reading(DocumentSession)(told["document_session"])
 
     def documents(self, session_id: str) -> Steps[list[DocumentRecord]]:
         """What it holds: the first hundred."""
@@ -141,7 +140,7 @@ class SessionCalls(Calls):
     def renew(self, session_id: str) -> Call[DocumentSession]:
         """Begin its time anew, before it is over."""
         self._at.require_present()
-        return Call(method="POST", path=_path(session_id, "/renew"), read=adapter_of(DocumentSession).validate_python)
+        return Call(method="POST", path=_path(session_id, "/renew"), read=reading(DocumentSession))
 
     def end(self, session_id: str) -> Call[int]:
         """Remove its documents for good; returns how many there were. A conversation of that id stays."""
@@ -177,7 +176,7 @@ class RecallCalls(Calls):
             method="POST",
             path=_path(self._at.session, "/turns"),
             body=body,
-            read=adapter_of(Remembered).validate_python,
+            read=reading(Remembered),
         )
 
     def recall(
@@ -193,7 +192,7 @@ class RecallCalls(Calls):
             method="POST",
             path="/v1/recall",
             body=body,
-            read=lambda told: adapter_of(list[Recollection]).validate_python(told["results"]),
+            read=lambda told: reading(list[Recollection])(told["results"]),
             searches=True,
         )
 
@@ -214,7 +213,7 @@ class FactCalls(Calls):
             method="POST",
             path="/v1/facts/search",
             body=body,
-            read=lambda told: adapter_of(list[RecalledFact]).validate_python(told["results"]),
+            read=lambda told: reading(list[RecalledFact])(told["results"]),
             searches=True,
         )
 
@@ -250,9 +249,7 @@ def _content(session: str, query: Mapping[str, Any]) -> Call[Json]:
 
 def _sessions(query: Mapping[str, Any], key: str, kind: type[T], offset: int) -> Pages[T]:
     call: Call[Json] = Call(method="GET", path="/v1/sessions", query=query, read=dict)
-    return Pages(
-        call=call, items=listed(key, adapter_of(kind).validate_python), cursor=cursor_at(offset) if offset else None
-    )
+    return Pages(call=call, items=listed(key, reading(kind)), cursor=cursor_at(offset) if offset else None)
 
 
 def _said(turn: Turn) -> Mapping[str, Any]:
@@ -268,7 +265,7 @@ def _said(turn: Turn) -> Mapping[str, Any]:
 def _adaptation(told: Json) -> WeightAdaptation:
     from recollect.context.hybrid import WeightAdaptation
 
-    adaptation: WeightAdaptation = adapter_of(WeightAdaptation).validate_python(told)
+    adaptation: WeightAdaptation = reading(WeightAdaptation)(told)
     return adaptation
 
 
