@@ -97,9 +97,6 @@ class RecursiveChunker:
         return build_chunks(document, pieces, ruler, headings=headings)
 
 
-# Windows of a fixed size, whatever stands in them.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedSizeChunker:
     """Cuts every ``size`` units, through sentences and words.
@@ -135,9 +132,6 @@ class FixedSizeChunker:
         ruler = ruler_for(document.content, unit=self.unit, tokenize=self.tokenize)
         pieces = windows(document.content, ruler, size=self.size, stride=self.size - self.overlap)
         return build_chunks(document, pieces, ruler)
-
-
-# Small chunks to search, the section around them to read.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +188,6 @@ class HierarchicalChunker:
         return build_chunks(document, pieces(), ruler, headings=headings)
 
 
-# Paragraphs, the short ones merged.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParagraphChunker:
     r"""One chunk a paragraph; a heading belongs to the paragraph below it.
@@ -251,9 +242,6 @@ class ParagraphChunker:
         return build_chunks(document, pieces, ruler, headings=headings)
 
 
-# A window that moves over the text in steps.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlidingWindowChunker:
     """Windows of ``window_size`` units, a new one every ``stride`` units.
@@ -295,9 +283,6 @@ class SlidingWindowChunker:
         return build_chunks(
             document, windows(document.content, ruler, size=self.window_size, stride=self.stride), ruler
         )
-
-
-# One chunk a section.
 
 
 _SECTION_LEVEL = 2
