@@ -22,7 +22,7 @@ import uvicorn
 from harness import machine, table
 
 from recollect import Principal, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.pipeline import View
 from recollect.server.app import create_app
 from recollect.ui import install

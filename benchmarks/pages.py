@@ -33,7 +33,7 @@ from starlette.routing import Route
 
 from browser import chromium
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.model.activity import Tally
 from recollect.model.requests import LoggedRequest
 from recollect.server.app import create_app

@@ -77,7 +77,7 @@ def prepare(target: Path, *, documents: int, copies: int) -> list[Path]:
 
 def ingest(folder: Path) -> dict[str, float]:
     from recollect import RAGConfig, RAGPipeline
-    from recollect.embedding.making import HashingEmbedder
+    from recollect.embedding.hashing import HashingEmbedder
 
     with store_folder() as store:
         Path(store).chmod(0o711)

@@ -23,7 +23,7 @@ import numpy as np
 from harness import machine, percentile, say, server_version, table, versions
 
 from recollect import Document, MultiTenantRAG, RAGConfig, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError
 from recollect.pipeline import RAGPipeline
 

@@ -215,7 +215,7 @@ def crawled(work: Path, base: str, count: int, provider: str) -> float:
 def stored(folder: Path, base: str, count: int, provider: str, *, kills: int, concurrency: int, seed: int) -> dict:
     """Pages a second as jobs, and what became of each."""
     from recollect import RAGConfig, RAGPipeline
-    from recollect.embedding.making import HashingEmbedder
+    from recollect.embedding.hashing import HashingEmbedder
     from recollect.fetching.client import PageRequest
     from recollect.pipeline.jobs import enqueue_all
     from recollect.pipeline.web import UrlRequest

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import uvicorn
 
 from recollect import Client, Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.pipeline.working import worker_of
 from recollect.server.app import create_app
 from recollect.server.connection import Connection

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievedContext
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.model import Chunk
 from recollect.server.app import create_app
 from recollect.ui import install

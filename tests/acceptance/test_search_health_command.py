@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 
 
 def test_status_counts_what_other_processes_searched(recollect, office):

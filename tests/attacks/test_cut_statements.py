@@ -22,7 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from hostile import EFFORT
 from recollect import Document, RAGConfig, RAGPipeline, View
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreUnavailableError
 from recollect.model.original import Original
 from recollect.model.tenant import TenantQuota

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.server.app import MOST_VALUES, create_app
 
 JSON = {"content-type": "application/json"}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from recollect import Document, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ModelChangedError
 from recollect.model import Scope
 from recollect.model.collection import Collection

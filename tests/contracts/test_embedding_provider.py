@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.embedding.cached import CachedEmbedder, MemoryEmbeddingCache
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.embedding.local import LocalEmbedder
-from recollect.embedding.making import HashingEmbedder
 from recollect.embedding.models import ModelCache
 from recollect.errors import ModelUnavailableError
 

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError
 from recollect.model.original import Original
 from recollect.store import sql

@@ -23,7 +23,7 @@ from recollect import (
     RAGPipeline,
     View,
 )
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, UsageError
 from recollect.interruption import Interrupted, check
 from recollect.tools import Toolbox

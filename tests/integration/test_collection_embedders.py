@@ -13,7 +13,7 @@ from contracts.wire_formats import openai
 from contracts.wire_formats.server import DIMENSION, ModelServer
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.context import RetrievalWeights
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions, Scope
 from recollect.model.memory import RecallOptions, Turn

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, SearchReply, TemporalRAG, View
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.integrations.langchain import RecollectRetriever
 from recollect.pipeline.chat import Conversation
 from recollect.server.app import create_app

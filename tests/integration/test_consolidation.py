@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recollect import RAGConfig, RAGPipeline, RecallOptions, Turn
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError, UsageError
 from recollect.llm.base import ChatMessage
 from recollect.llm.scripted import ScriptedChatModel

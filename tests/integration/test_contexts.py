@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import PermissionDeniedError, ProviderError, UsageError
 from recollect.ingest import contextualise
 from recollect.ingest.contextualise import checked_sentence

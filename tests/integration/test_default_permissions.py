@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError, NotFoundError
 from recollect.model.principal import Permissions
 from recollect.pipeline.persona_audit import _Engine

@@ -18,7 +18,7 @@ import pytest
 from chat_server import ChatServer
 from recollect import RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.documents.reader import read_bytes
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError
 from recollect.model.original import Original
 from recollect.model.record import json_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.model import Scope
 
 GLOSSARY = Document(content="The Annual Percentage Rate (APR) is fixed for a year.", source="glossary.txt")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, SessionRAG
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import (
     ConflictError,
     NotFoundError,

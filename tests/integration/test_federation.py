@@ -24,7 +24,7 @@ from recollect import (
     RetrievalOptions,
     RetrievedContext,
 )
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError, PluginError, ServerError, UsageError
 from recollect.pipeline.federation import _calls
 from recollect.retrieval.retrievers import checked_passages

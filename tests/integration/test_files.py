@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, QuotaExceededError, UsageError
 from recollect.jobs import progress as progressing
 from recollect.model import Scope

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recollect import RAGConfig, RAGPipeline, RecallOptions, Turn
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model import Scope

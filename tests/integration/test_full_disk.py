@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ParseError, StoreFullError, UsageError
 from recollect.jobs import tasks
 from recollect.jobs.progress import Ending, RunInterruption

@@ -8,7 +8,7 @@ import pytest
 from contracts.wire_formats import openai, voyage
 from contracts.wire_formats.server import DIMENSION, ModelServer
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError, ProviderError, UsageError
 from recollect.model import RetrievalOptions, Scope
 

@@ -14,7 +14,7 @@ import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.documents.walk import SkippedFile
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError, StoreError, UsageError
 from recollect.ingest import folder as folder_module
 from recollect.ingest.report import IngestProgress, IngestReport
@@ -289,7 +289,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest import flow
 config = RAGConfig.load(storage={"dsn": sys.argv[1], "data_dir": "/nonexistent"})
 flow.BATCH_DOCUMENTS = 8
@@ -358,7 +358,7 @@ MEMORY = """
 import re, sys
 from pathlib import Path
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 
 def peak_mebibytes():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) // 1024

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]

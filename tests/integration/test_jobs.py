@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from recollect import Principal, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConflictError, NotFoundError, PermissionDeniedError, ProviderError, StoreError, UsageError
 from recollect.jobs.progress import Progress
 from recollect.jobs.tasks import Task, register

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.jobs import tasks
 from recollect.jobs.tasks import Task

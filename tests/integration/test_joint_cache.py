@@ -10,7 +10,7 @@ import pytest
 
 from recollect import Document, MultiTenantRAG, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.cached import CachedEmbedder
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError
 from recollect.model import Scope, SearchReply
 from recollect.model.scope import Target

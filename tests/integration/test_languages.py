@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.languages import AUTO
 
 GERMAN = "Die Rechnungen werden innerhalb von vierzehn Tagen bezahlt, wenn sie von der Buchhaltung geprüft wurden."

@@ -21,7 +21,7 @@ from mcp.server.auth.provider import TokenVerifier
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, View
 from recollect.config.server import ServerConfig
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.interruption import Interrupted, check
 from recollect.pipeline.threads import Threads
 from recollect.server.app import create_app

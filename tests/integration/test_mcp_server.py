@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, View
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreUnavailableError
 from recollect.interruption import Interrupted, check
 from recollect.pipeline.threads import Threads

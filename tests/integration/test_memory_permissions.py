@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Principal, RAGConfig, RAGPipeline, RecallOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import Scope
 

@@ -7,7 +7,7 @@ import pytest
 from chat_server import ChatServer
 from recollect import Answer, RAGConfig, RAGPipeline
 from recollect.config import AnswerConfig
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.model.requests import RequestRecord
 from recollect.pipeline.chat import Conversation

@@ -15,7 +15,7 @@ import pytest
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline
 from recollect.documents.reader import read_bytes
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import (
     ConflictError,
     NotFoundError,

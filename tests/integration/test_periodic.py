@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.jobs.worker import PeriodicTask, Worker, WorkerOptions
 from recollect.model import Scope
 from recollect.pipeline.jobs import runner_of

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, TemporalRAG, Turn
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import Scope
 from recollect.model.principal import Permissions

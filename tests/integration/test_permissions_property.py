@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError
 from recollect.model import Scope
 from recollect.retrieval import lexical, sql_candidates

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.documents.reader import read_bytes
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import PersonalDataError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.llm.scripted import ScriptedChatModel

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model.answer import REFUSAL

@@ -8,7 +8,7 @@ from importlib import metadata
 import pytest
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, RetrievedContext
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError, PluginError, UsageError
 from recollect.model import Chunk
 from recollect.retrieval.rerank.base import Candidate

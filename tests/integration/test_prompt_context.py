@@ -9,7 +9,7 @@ import pytest
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.answer.prompt import CLOSING, OPENING, SEPARATOR
 from recollect.context import estimate_tokens
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, UsageError
 from recollect.llm.scripted import ScriptedChatModel
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect import QueryPatternTracker, RAGConfig, RAGPipeline, RecallOptions, Turn
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError, UsageError
 from recollect.memory.patterns import FLUSH_EPISODES, FLUSH_SECONDS
 from recollect.model import Scope

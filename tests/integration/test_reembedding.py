@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConflictError, ModelChangedError, NotFoundError, UsageError
 from recollect.ingest.reembedding import SpaceFiller
 from recollect.model import RetrievalOptions, Scope

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.chunking.registry import make_chunker
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.ingest import reembedding
 from recollect.ingest.prepare import searchable_text, with_neighbours

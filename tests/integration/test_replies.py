@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 import recollect.replies
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Turn, View
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
 from recollect.model.answer import Answer, UnsupportedSentence

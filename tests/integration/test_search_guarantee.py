@@ -22,7 +22,7 @@ from psycopg.conninfo import make_conninfo
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.cached import CachedEmbedder
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError
 from recollect.interruption import Interrupted, Interruption, current
 from recollect.model import Scope, SearchReply

@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, SearchReply, View
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.integrations.langchain import RecollectRetriever
 from recollect.retrieval.relevance import load_model
 from recollect.server.app import create_app

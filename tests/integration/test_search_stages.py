@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.store.wire import halfvecs, sparsevecs
 
 LEAVE = "Annual leave is thirty days. It is requested two weeks ahead."

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions, SessionRAG
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.scope import Target

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.model import PassageNote, Principal, Scope
 
 LEAVE = "Every employee working five days a week is entitled to {days} days of paid annual leave per calendar year."

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.model import Scope
 from recollect.retrieval.rerank.packing import MAX_BYTES, unpack

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hostile import EFFORT
 from recollect import Document, MultiTenantRAG, Principal, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import (
     ConfigurationError,
     ConflictError,

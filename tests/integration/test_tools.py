@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recollect import AsyncRAGPipeline, Document, Principal, RAGConfig, RAGPipeline, RAGTool, View
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, RecollectError, StoreUnavailableError, UsageError
 from recollect.tools import KNOWLEDGE_SEARCH, TOOLS, Toolbox, ToolResult
 from tool_results import require_declared

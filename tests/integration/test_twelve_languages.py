@@ -9,7 +9,7 @@ import pytest
 
 from recollect import Document, RAGPipeline, RetrievalOptions
 from recollect.answer import ExtractionOptions, RefusalRule, extract_answer
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 
 # The rule's threshold belongs to models that know what words mean.
 NEVER_REFUSED = ExtractionOptions(rule=RefusalRule(threshold=0.0))

@@ -10,7 +10,7 @@ import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.config import TemporalConfig
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.model import Scope
 from recollect.pipeline.upkeep import Upkeep
 from recollect.store.store import Store

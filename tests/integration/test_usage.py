@@ -6,7 +6,7 @@ import pytest
 
 from chat_server import ChatServer
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.llm.base import ChatUsage
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model import Answer, RetrievalOptions, TokenUsage

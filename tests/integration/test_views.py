@@ -11,7 +11,7 @@ import pytest
 
 import recollect.pipeline
 from recollect import Document, Principal, RAGConfig, RAGPipeline, View
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.tenant import TenantQuota
 from recollect.pipeline.standpoint import Group

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from recollect import Principal, RAGConfig, RAGPipeline, View
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import FetchError, SourceError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.pipeline.web import refresh

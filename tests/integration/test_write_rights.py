@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, SessionRAG
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError, RecollectError
 from recollect.model import Scope
 from recollect.model.tenant import TenantQuota

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, SessionRAG
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 
 _LEAVE = Document(
     content="# Leave\n\nAnnual leave is 30 days.",

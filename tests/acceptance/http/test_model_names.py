@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from chat_server import ChatServer
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.server.app import create_app
 from recollect.ui import install
 

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model import Scope
 from recollect.pipeline.working import worker_of

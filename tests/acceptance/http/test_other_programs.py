@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError
 from recollect.server.app import create_app
 from recollect.ui import install

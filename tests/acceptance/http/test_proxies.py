@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from serving import serving
 
 GUIDE = (Path(__file__).resolve().parents[3] / "docs/how-to/running.md").read_text(encoding="utf-8")

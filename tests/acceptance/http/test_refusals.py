@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline
 from recollect.documents.reader import read_bytes
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.model.key import ACCESS_SCOPES
 from recollect.model.key_text import draw_key, draw_login
 from recollect.server.app import create_app

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.config import RetrievalConfig
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import OutOfBoundsError
 
 LEAVE = "Every employee has thirty days of annual leave. Leave is asked for two weeks ahead."

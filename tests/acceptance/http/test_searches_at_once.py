@@ -13,7 +13,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.fair_share import FairShare
 from recollect.interruption import Interruption
 from recollect.server.app import create_app

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from serving import serving
 
 LEAVE = "Every employee has thirty days of annual leave."

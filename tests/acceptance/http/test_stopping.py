@@ -15,7 +15,7 @@ import pytest
 
 from chat_server import ChatServer
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.server import running
 from recollect.store import sql
 from recollect.store.migrate import migrate

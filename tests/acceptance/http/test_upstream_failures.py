@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from contracts.wire_formats.openai import ChatCompletions, Embeddings
 from contracts.wire_formats.server import DIMENSION, FOREIGN_KEYS, KEY, ModelServer
 from recollect import Client, Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
 from recollect.server.app import create_app
 from served import listening

@@ -7,7 +7,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from browser import chromium, visitor
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from served import fill, serving
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from browser import picture, visitor
 from recollect import Principal
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.pipeline.working import worker_of
 from served import fill, serving

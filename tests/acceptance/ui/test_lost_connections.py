@@ -12,7 +12,7 @@ from playwright.sync_api import Page, Request
 from browser import picture, require_usable_by_all, visitor
 from dropping import drop
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.server.app import create_app
 from recollect.ui import install
 from served import fill, listening

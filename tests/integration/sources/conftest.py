@@ -17,7 +17,7 @@ import boto3
 import pytest
 
 from recollect import RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 
 _NUMBERS = count(1)
 

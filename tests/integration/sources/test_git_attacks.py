@@ -131,7 +131,7 @@ def test_git_is_told_nothing_of_this_process(monkeypatch, tmp_path):
 @pytest.mark.parametrize("url", ["http://169.254.169.254/a.git", "http://127.0.0.1:1/a.git", "ssh://git@10.0.0.1/a"])
 def test_addresses_are_checked_before_anything_is_contacted(dsn: str, tmp_path, url: str):
     from recollect import RAGConfig
-    from recollect.embedding.making import HashingEmbedder
+    from recollect.embedding.hashing import HashingEmbedder
 
     config = RAGConfig.load(storage={"data_dir": tmp_path / "data", "dsn": dsn}, embedding={"provider": "hashing"})
     with RAGPipeline(config, embedder=HashingEmbedder()) as rag:

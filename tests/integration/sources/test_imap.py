@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Principal, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import SourceError, UsageError
 from recollect.sources import imap
 from recollect.sources.base import Change, Checkpoint, Found, ListingBegins, ListingEnds, Surroundings

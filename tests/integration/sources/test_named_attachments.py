@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from recollect import Principal, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.sources.base import (
     Change,
     Checkpoint,

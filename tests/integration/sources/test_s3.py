@@ -10,7 +10,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from recollect import Principal, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import SourceError, UsageError
 from recollect.sources import s3
 from recollect.sources.base import Found, ListingEnds, Surroundings

@@ -7,7 +7,7 @@ from typing import Any, LiteralString
 
 import numpy as np
 
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest.prepare import Preparer
 from recollect.model import Chunk, Document, IngestResult, Scope
 from recollect.model.collection import Collection

@@ -22,7 +22,7 @@ from psycopg.conninfo import make_conninfo
 from conftest import value
 from hostile import EFFORT
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import (
     ConflictError,
     NotFoundError,

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import postmaster, value
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreUnavailableError
 from recollect.store.embedded import EmbeddedServer
 

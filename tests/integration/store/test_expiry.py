@@ -10,7 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.model import Scope
 from recollect.store import expiry

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from replication import Server, initialise, new_server, programs
 from server import reachable_folder
 

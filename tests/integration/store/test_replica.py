@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 from pooler import PROGRAM, bouncing
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.cli.main import app
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError, NotFoundError, StoreError, StoreUnavailableError
 from recollect.model import Scope
 from recollect.server.metrics import Metrics

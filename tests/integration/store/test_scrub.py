@@ -11,7 +11,7 @@ import pytest
 
 from recollect import Document, RAGConfig, RAGPipeline, Turn
 from recollect.config import TemporalConfig
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreError, StoreUnavailableError
 from recollect.model import Scope
 from recollect.pipeline.upkeep import clean_up

@@ -13,7 +13,7 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import IsolationError, NotFoundError, RecollectError, StoreError
 from recollect.model import Scope
 from recollect.store.isolation import read_isolation

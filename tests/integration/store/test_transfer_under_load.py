@@ -15,7 +15,7 @@ import pytest
 
 from hostile import EFFORT
 from recollect import Document, Principal, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.model.original import Original
 from recollect.store.backup import backup
 from recollect.store.catalogue import differences
@@ -28,7 +28,7 @@ ROWS = Path(__file__).resolve().parents[2] / "data/rows_0001.sql"
 OPEN = """
 import sys
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.ingest import flow
 flow.BATCH_DOCUMENTS = 8
 config = RAGConfig.load(storage={"data_dir": "unused", "dsn": sys.argv[1]}, embedding={"provider": "hashing"})

@@ -7,7 +7,7 @@ import pytest
 from recollect.answer.absence import REFUSALS, is_refusal, refusal_of
 from recollect.answer.extractive import extract_answer
 from recollect.answer.prompt import build_prompt
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.languages import language_of_text
 from recollect.model.answer import REFUSAL
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recollect.embedding.cached import CacheCounts, CachedEmbedder, MemoryEmbeddingCache, text_key
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError, UsageError
 
 

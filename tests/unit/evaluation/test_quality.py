@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
 from recollect.evaluation.case_files import Case, Suite
 from recollect.evaluation.html_report import render_quality

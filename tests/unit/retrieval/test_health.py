@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.embedding.cached import CachedEmbedder
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreUnavailableError, UsageError
 from recollect.interruption import stoppable
 from recollect.model import Scope

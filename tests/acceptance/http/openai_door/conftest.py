@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.server.app import create_app

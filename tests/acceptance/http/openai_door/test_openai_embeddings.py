@@ -9,7 +9,7 @@ import openai
 import pytest
 from openai.types.embedding_create_params import EmbeddingCreateParams
 
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.server.openai.embeddings import EmbeddingsBody
 
 

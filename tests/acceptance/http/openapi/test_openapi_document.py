@@ -19,7 +19,7 @@ import uvicorn
 
 from hostile import EFFORT
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model.key import ACCESS_SCOPES
 from recollect.server.app import TOLD, asked_for, create_app

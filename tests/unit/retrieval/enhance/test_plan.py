@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.retrieval import bm25
 from recollect.retrieval.analysis import Analyzer, lexeme

@@ -6,7 +6,7 @@ from contextvars import copy_context
 import numpy as np
 import pytest
 
-from recollect.embedding.making import HashingEmbedder
+from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.interruption import Interrupted, Interruption, current
 from recollect.retrieval.rerank.base import Candidate
