@@ -227,7 +227,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(exc, RequestValidationError)
         # Without what was given: it may be a secret, or very long.
         found: list[FieldProblem] = [
-            {"location": list(one["loc"]), "message": f"{one['msg']}{_meant(request, one)}"}
+            {"location": list(one["loc"]), "message": f"{_of_json(one['msg'])}{_meant(request, one)}"}
             for one in exc.errors()[:_FIELDS]
         ]
         first = found[0] if found else None
@@ -295,6 +295,11 @@ def _of_the_body(request: Request, exc: RequestValidationError) -> str | None:
     if error["loc"] == ("body",) and "json" not in sent.lower() and error["type"] == "model_attributes_type":
         return f"The body is read as JSON with the header Content-Type: application/json; it was {sent[:100]}."
     return None
+
+
+def _of_json(message: str) -> str:
+    """JSON has lists, and no tuples, which is what they are read as."""
+    return message.replace("Tuple", "List").replace("tuple", "list")
 
 
 def _meant(request: Request, error: Mapping[str, Any]) -> str:

@@ -382,4 +382,4 @@ def _job(stages: Sequence[Mapping[str, Any]], **columns: Any) -> Job:  # noqa: A
 
 
 def _missing(job_id: int) -> NotFoundError:
-    return NotFoundError(f"There is no job {job_id}. recollect jobs list shows those that there are.")
+    return NotFoundError(f"There is no job {job_id}. `recollect jobs list` shows those that there are.")
