@@ -19,7 +19,7 @@ from program import PROGRAM
 from recollect.config import SHORT_NAMES, RAGConfig
 from recollect.config._reading import read_environment
 from recollect.server import running
-from recollect.server.routes import health
+from recollect.server.routes import about
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -96,7 +96,7 @@ def test_ports_and_routes_are_the_servers():
     assert f"EXPOSE {port}" in CONTAINERFILE
     assert COMPOSE["services"]["server"]["ports"] == [f"127.0.0.1:{port}:{port}"]
     app = FastAPI()
-    app.include_router(health.router)
+    app.include_router(about.router)
     (asked,) = re.findall(rf"http://127\.0\.0\.1:{port}(/\w+)", CONTAINERFILE)
     assert asked in app.openapi()["paths"]
 

@@ -19,7 +19,7 @@ from recollect import Document, RAGPipeline, RetrievalOptions, SessionRAG
 from recollect.answer._units import quotable_units
 from recollect.documents.reader import read_bytes, read_file
 from recollect.llm.scripted import ScriptedChatModel
-from recollect.replies.answers import answer_json
+from recollect.replies.retrieval import answer_json
 from unit.documents.made_files import pdf
 
 HANDBOOK = Path(__file__).parents[2] / "examples/handbook"

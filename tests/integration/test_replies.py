@@ -29,18 +29,8 @@ from recollect.model.document_session import SessionConfig
 from recollect.model.outline import PageBox
 from recollect.model.record import json_of
 from recollect.model.usage import TokenUsage
-from recollect.replies import (
-    answers,
-    contexts,
-    history,
-    ingest,
-    me,
-    sessions,
-    sources,
-)
-from recollect.replies.passages import PassagePlaceJson, passage_json
-from recollect.replies.search import search_reply_json
-from recollect.replies.why_not import why_not_json
+from recollect.replies import contexts, conversations, documents, me, retrieval
+from recollect.replies.retrieval import PassagePlaceJson, passage_json, search_reply_json, why_not_json
 
 EXPLAINED = RetrievalOptions(explain=True, outline=True, department=("hr",), rerank="bm25")
 QUERY = "how many days of annual leave"
@@ -195,13 +185,13 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     )
     for one in (answer, superseded, refused, written):
         for explain in (False, True):
-            yield answers.answer_json, answers.answer_json(one, explain=explain)
-    yield answers.answer_json, answers.answer_json(refused, warnings=["There are no documents."])
+            yield retrieval.answer_json, retrieval.answer_json(one, explain=explain)
+    yield retrieval.answer_json, retrieval.answer_json(refused, warnings=["There are no documents."])
     boxed = replace(written.citations[0], boxes=(PageBox(3, 0.1, 0.2, 0.9, 0.25),), server="north")
-    yield answers.answer_json, answers.answer_json(replace(written, citations=(boxed,)))
+    yield retrieval.answer_json, retrieval.answer_json(replace(written, citations=(boxed,)))
     assert refused.nearest is not None
     nearest = replace(refused.nearest, evidence=replace(refused.nearest.evidence, boxes=boxed.boxes, id="leave"))
-    yield answers.answer_json, answers.answer_json(replace(refused, nearest=nearest), explain=True)
+    yield retrieval.answer_json, retrieval.answer_json(replace(refused, nearest=nearest), explain=True)
 
 
 def of_contexts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
@@ -233,14 +223,14 @@ def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     records = view.documents.list()
     (leave,) = (one.document_id for one in records if one.source == "hr/leave.md")
     told = view.documents.history(leave)
-    yield history.lifetime_json, history.lifetime_json(told.document_id, told)
+    yield documents.lifetime_json, documents.lifetime_json(told.document_id, told)
     restored = view.documents.restore(leave, len(told.versions))
-    yield history.restored_version_json, history.restored_version_json(restored, department=None)
+    yield documents.restored_version_json, documents.restored_version_json(restored, department=None)
     for first, second in (("1d", None), (None, "1d")):
         diff = view.documents.diff_evidence(QUERY, from_time=first or datetime.now(UTC), to_time=second)
-        yield history.evidence_diff_json, history.evidence_diff_json(diff)
+        yield documents.evidence_diff_json, documents.evidence_diff_json(diff)
         stayed = replace(diff, stayed=tuple(one.passage for one in (*diff.came, *diff.went)))
-        yield history.evidence_diff_json, history.evidence_diff_json(stayed)
+        yield documents.evidence_diff_json, documents.evidence_diff_json(stayed)
 
 
 def of_servers() -> Iterator[tuple[Callable[..., Any], Any]]:
@@ -264,9 +254,9 @@ def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         seconds=0.1234,
         errors=(FileError("b.txt", "not text"),),
     )
-    yield ingest.ingest_report_json, ingest.ingest_report_json(report)
-    yield ingest.ingest_report_json, ingest.ingest_report_json(replace(report, too_large=()))
-    yield sources.source_refresh_json, sources.source_refresh_json("docs", report)
+    yield documents.ingest_report_json, documents.ingest_report_json(report)
+    yield documents.ingest_report_json, documents.ingest_report_json(replace(report, too_large=()))
+    yield documents.source_refresh_json, documents.source_refresh_json("docs", report)
 
 
 def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
@@ -274,14 +264,14 @@ def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], An
     view.sessions.create("desk", SessionConfig(ttl="1h"))
     view.view(session="desk").ingest(Document(content="Desk notes.", source="desk.md"))
     document, desk = view.view(session="desk").documents.list()[0], view.sessions.get("desk")
-    yield sessions.session_document_json, sessions.session_document_json(document)
+    yield conversations.session_document_json, conversations.session_document_json(document)
     talk = (view.memory.get("talk"), view.memory.turns("talk"))
     for parts in ((talk, None), (None, (desk, [document])), (talk, (desk, [document]))):
-        yield sessions.session_content_json, json_of(sessions.session_content_json(*parts))
-    yield sessions.deleted_session_json, sessions.deleted_session_json("talk", turns=1)
-    yield sessions.deleted_session_json, sessions.deleted_session_json("talk", turns=1, documents=2)
-    yield sessions.forgotten_turns_json, sessions.forgotten_turns_json("talk", removed=1)
-    yield sessions.ended_session_json, sessions.ended_session_json("desk", documents=1)
+        yield conversations.session_content_json, json_of(conversations.session_content_json(*parts))
+    yield conversations.deleted_session_json, conversations.deleted_session_json("talk", turns=1)
+    yield conversations.deleted_session_json, conversations.deleted_session_json("talk", turns=1, documents=2)
+    yield conversations.forgotten_turns_json, conversations.forgotten_turns_json("talk", removed=1)
+    yield conversations.ended_session_json, conversations.ended_session_json("desk", documents=1)
 
 
 def of_facts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
@@ -343,20 +333,20 @@ def test_every_function_makes_what_its_shape_says(view: RAGPipeline, tmp_path: P
 
 def test_a_key_that_the_shape_does_not_name_is_noticed():
     answer = Answer(question="q", text="a", refused=False, citations=())
-    reply = checked(answers.AnswerJson, answers.answer_json(answer))
+    reply = checked(retrieval.AnswerJson, retrieval.answer_json(answer))
     with pytest.raises(ValidationError, match="Additional properties"):
-        checked(answers.AnswerJson, {**reply, "new": 1})
+        checked(retrieval.AnswerJson, {**reply, "new": 1})
     citation = Citation(
         marker=1, document_id=1, source="a", section=None, page=None, start_offset=0, end_offset=1, quote="q"
     )
     with pytest.raises(ValidationError, match="Additional properties"):
-        checked(answers.AnswerJson, {**reply, "citations": [{**json_of(citation), "new": 1}]})
+        checked(retrieval.AnswerJson, {**reply, "citations": [{**json_of(citation), "new": 1}]})
 
 
 def test_keys_are_described_where_they_are_inherited_too():
-    described = {key for key, one in schema_of(history.EvidenceJson)["properties"].items() if "description" in one}
+    described = {key for key, one in schema_of(documents.EvidenceJson)["properties"].items() if "description" in one}
     assert described >= {"section", "page", "start_offset", "end_offset", "parts", "rank"}
     place = schema_of(PassagePlaceJson)["properties"]
-    assert schema_of(history.EvidenceJson)["properties"]["section"] == place["section"]
-    assert schema_of(history.MovedEvidenceJson)["properties"]["rank"]["description"] == "From 1."
-    assert schema_of(history.EvidenceDiffJson)["properties"]["from"]["format"] == "date-time"
+    assert schema_of(documents.EvidenceJson)["properties"]["section"] == place["section"]
+    assert schema_of(documents.MovedEvidenceJson)["properties"]["rank"]["description"] == "From 1."
+    assert schema_of(documents.EvidenceDiffJson)["properties"]["from"]["format"] == "date-time"

@@ -12,8 +12,8 @@ import pytest
 from recollect.documents import formats, reader
 from recollect.documents.ocr import available
 from recollect.pipeline.job_tasks import _told
-from recollect.replies.answers import answer_json
-from recollect.replies.ingest import ingest_report_json
+from recollect.replies.documents import ingest_report_json
+from recollect.replies.retrieval import answer_json
 
 pytest.importorskip("rapidocr", reason="text is recognised with the extra ocr")
 

@@ -17,7 +17,7 @@ from recollect.cli._options import command
 from recollect.cli._terminal import one_line
 from recollect.cli._turns import moment_words
 from recollect.model.record import json_of
-from recollect.replies.sessions import ended_session_json
+from recollect.replies.conversations import ended_session_json
 
 if TYPE_CHECKING:
     from datetime import timedelta

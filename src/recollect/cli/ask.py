@@ -21,7 +21,7 @@ from recollect.cli.query import place
 from recollect.errors import UsageError
 from recollect.model import Answer
 from recollect.pipeline import models
-from recollect.replies.answers import answer_json
+from recollect.replies.retrieval import answer_json
 from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from recollect.cli._terminal import one_line, plain
 from recollect.cli.transfer import STANDARD_OUTPUT, writing
 from recollect.errors import UsageError
 from recollect.model.audit import AuditVerification
-from recollect.operations.audit import AuditOperations
+from recollect.operations.people import AuditOperations
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord

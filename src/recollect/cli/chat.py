@@ -23,7 +23,7 @@ from recollect.errors import RecollectError, UsageError
 from recollect.model import Answer, TokenUsage
 from recollect.model.record import json_of
 from recollect.pipeline.chat import Conversation
-from recollect.replies.answers import answer_json
+from recollect.replies.retrieval import answer_json
 
 if TYPE_CHECKING:
     from recollect.client.client import RemoteView

@@ -16,8 +16,8 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._progress import WorkBar
 from recollect.errors import NotFoundError
-from recollect.replies.answers import answer_json
-from recollect.replies.ingest import ingest_report_json
+from recollect.replies.documents import ingest_report_json
+from recollect.replies.retrieval import answer_json
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport

@@ -15,7 +15,7 @@ from recollect.cli._turns import moment_words
 from recollect.model.page import MOST_OF_A_PAGE
 from recollect.model.record import json_of
 from recollect.model.time import read_time
-from recollect.operations.facts import FactOperations
+from recollect.operations.conversations import FactOperations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

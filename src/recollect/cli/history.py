@@ -14,7 +14,7 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._terminal import one_line, plain
-from recollect.replies.history import restored_version_json
+from recollect.replies.documents import restored_version_json
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord

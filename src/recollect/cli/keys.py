@@ -15,7 +15,7 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.errors import UsageError
-from recollect.operations.keys import KeyOperations
+from recollect.operations.people import KeyOperations
 
 if TYPE_CHECKING:
     from datetime import datetime

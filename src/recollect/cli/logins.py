@@ -13,7 +13,7 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.errors import UsageError
-from recollect.operations.logins import LoginOperations
+from recollect.operations.people import LoginOperations
 
 if TYPE_CHECKING:
     from recollect.model.login import Login

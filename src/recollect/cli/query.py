@@ -76,7 +76,7 @@ def _query(
         warnings = [] if reply.results else vain(view, options)
         reply = replace(reply, warnings=told_besides(reply.warnings, warnings))
         if ctx.json:
-            from recollect.replies.search import search_reply_json
+            from recollect.replies.retrieval import search_reply_json
 
             ctx.emit(json_of(search_reply_json(reply, warnings=warnings)))
         else:

@@ -8,7 +8,7 @@ import typer
 
 from recollect.cli._bound import bind
 from recollect.cli._terminal import one_line
-from recollect.operations.audit import RequestOperations
+from recollect.operations.people import RequestOperations
 
 if TYPE_CHECKING:
     from recollect.cli._command_context import CommandContext

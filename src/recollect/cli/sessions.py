@@ -20,7 +20,7 @@ from recollect.cli._terminal import one_line, plain, print_indented
 from recollect.cli._turns import moment_words
 from recollect.errors import NotFoundError
 from recollect.model.record import json_of
-from recollect.replies.sessions import (
+from recollect.replies.conversations import (
     deleted_session_json,
     forgotten_turns_json,
     session_content_json,

@@ -18,7 +18,7 @@ from recollect.cli.ingest import show_report
 from recollect.errors import RecollectError, SourceError, UsageError
 from recollect.model.page import MOST_OF_A_PAGE, Page
 from recollect.model.record import json_of
-from recollect.replies.sources import (
+from recollect.replies.documents import (
     SourceProblemJson,
     SourceRefreshJson,
     source_refresh_json,

@@ -18,7 +18,7 @@ from recollect.cli.status import size
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.tenant import TenantQuota
-from recollect.operations.tenants import TenantOperations
+from recollect.operations.people import TenantOperations
 
 if TYPE_CHECKING:
     from recollect.model.page import Page

@@ -19,7 +19,7 @@ from recollect.cli.ingest import prepare_collection, tell_queued
 from recollect.errors import UsageError
 from recollect.model.principal import read_permissions
 from recollect.pipeline.watching import ask_to_watch
-from recollect.replies.ingest import ingest_report_json
+from recollect.replies.documents import ingest_report_json
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport

@@ -12,7 +12,7 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._searching import SearchOptions
 from recollect.cli._terminal import one_line
-from recollect.replies.why_not import why_not_json
+from recollect.replies.retrieval import why_not_json
 from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:

@@ -11,11 +11,9 @@ from weakref import WeakKeyDictionary
 
 import httpx2
 
-from recollect.client.attempts import Attempts, Settings, refusal_of, too_long, unreadable
 from recollect.client.calls.base import Call, Event, EventStream, Pages, Pause, Reply, Steps
-from recollect.client.downloads import Downloading
-from recollect.client.events import MAX_EVENT_BYTES, Following
-from recollect.client.requests import LIMITS, request_of, trusted
+from recollect.client.requests import LIMITS, Attempts, Settings, refusal_of, request_of, too_long, trusted, unreadable
+from recollect.client.streams import MAX_EVENT_BYTES, Downloading, Following
 from recollect.errors import RecollectError
 from recollect.forking import leave_to_parent, renew_in_children
 

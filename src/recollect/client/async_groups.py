@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recollect.client.calls.base import Calls
-from recollect.client.calls.collections import CollectionCalls
-from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
-from recollect.client.calls.declared import asked
+from recollect.client.calls.base import Calls, asked
+from recollect.client.calls.collections import CollectionCalls, ModelCalls, SpaceCalls
+from recollect.client.calls.conversations import ConfiguredSessionCalls, FactCalls, FeedbackCalls, MemoryCalls
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
-from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
-from recollect.client.calls.models import ModelCalls, SpaceCalls
+from recollect.client.calls.ingesting import UploadCalls
+from recollect.client.calls.jobs import SourceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
-from recollect.client.calls.sources import SourceCalls
 from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, lined_awaited, paged_awaited
 from recollect.operations.awaited import (
     AsyncAuditOperations,

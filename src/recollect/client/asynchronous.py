@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from recollect.client.async_connection import AsyncConnection, AsyncPool
 from recollect.client.async_groups import Groups
-from recollect.client.attempts import RETRIES, TIMEOUT_SECONDS
 from recollect.client.calls.base import Calls
 from recollect.client.calls.conversations import RecallCalls
-from recollect.client.calls.everyday import EverydayCalls
+from recollect.client.calls.ingesting import EverydayCalls
 from recollect.client.calls.retrieval import AskEvent, RetrievalCalls
 from recollect.client.methods import awaited, followed_awaited
-from recollect.client.opening import UNCHANGED, headers_of, opened_settings, refined, refined_settings
-from recollect.client.place import Place
+from recollect.client.place import UNCHANGED, Place, refined
+from recollect.client.requests import RETRIES, TIMEOUT_SECONDS, headers_of, opened_settings, refined_settings
 from recollect.familiar_names import suggesting
 from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext
 

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
-from recollect.client.attempts import RETRIES, TIMEOUT_SECONDS
 from recollect.client.calls.base import Calls
 from recollect.client.calls.conversations import RecallCalls
-from recollect.client.calls.everyday import EverydayCalls
+from recollect.client.calls.ingesting import EverydayCalls
 from recollect.client.calls.retrieval import AskEvent, RetrievalCalls
 from recollect.client.connection import Connection, Pool
 from recollect.client.groups import Groups
 from recollect.client.methods import followed, sent
-from recollect.client.opening import UNCHANGED, headers_of, opened_settings, refined, refined_settings
-from recollect.client.place import Place
+from recollect.client.place import UNCHANGED, Place, refined
+from recollect.client.requests import RETRIES, TIMEOUT_SECONDS, headers_of, opened_settings, refined_settings
 from recollect.errors import ServerError
 from recollect.familiar_names import suggesting
 from recollect.model import Answer, PassagePart, Principal, RetrievalOptions, RetrievedContext
@@ -191,7 +190,7 @@ def passages_within(
 
 
 def _require_shape(url: str, reply: Reply) -> None:
-    from recollect.replies.search import SearchReplyJson
+    from recollect.replies.retrieval import SearchReplyJson
 
     # pydantic parses the fields' descriptions, and Python 3.11 cannot do that in two threads at once.
     with _SHAPE_LOCK:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recollect.client.calls.base import Calls
-from recollect.client.calls.collections import CollectionCalls
-from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls
-from recollect.client.calls.declared import asked
+from recollect.client.calls.base import Calls, asked
+from recollect.client.calls.collections import CollectionCalls, ModelCalls, SpaceCalls
+from recollect.client.calls.conversations import ConfiguredSessionCalls, FactCalls, FeedbackCalls, MemoryCalls
 from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
-from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
-from recollect.client.calls.models import ModelCalls, SpaceCalls
+from recollect.client.calls.ingesting import UploadCalls
+from recollect.client.calls.jobs import SourceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
-from recollect.client.calls.sources import SourceCalls
-from recollect.client.downloads import original_of
 from recollect.client.methods import downloaded, followed, lined, paged, sent
-from recollect.operations.audit import AuditOperations, RequestOperations
-from recollect.operations.collections import CollectionOperations
+from recollect.client.streams import original_of
+from recollect.operations.collections import CollectionOperations, SourceOperations
+from recollect.operations.conversations import FactOperations, FeedbackOperations
 from recollect.operations.declaring import bind, made
-from recollect.operations.facts import FactOperations
-from recollect.operations.feedback import FeedbackOperations
-from recollect.operations.jobs import JobOperations
-from recollect.operations.keys import KeyOperations
-from recollect.operations.logins import LoginOperations
-from recollect.operations.maintenance import MaintenanceOperations
-from recollect.operations.sources import SourceOperations
-from recollect.operations.tenants import TenantOperations
+from recollect.operations.jobs import JobOperations, MaintenanceOperations
+from recollect.operations.people import (
+    AuditOperations,
+    KeyOperations,
+    LoginOperations,
+    RequestOperations,
+    TenantOperations,
+)
 
 if TYPE_CHECKING:
     from recollect.client.connection import Connection

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from recollect.client.calls.base import Call, EventStream, Pages, Steps
-from recollect.client.downloads import Lines
+from recollect.client.streams import Lines
 
 P = ParamSpec("P")
 R = TypeVar("R")

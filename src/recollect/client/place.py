@@ -1,17 +1,19 @@
-"""Where a client stands: what it says in each request of who asks, when and where."""
+"""Where a client stands: what each request says of who asks, when and where."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
+from recollect.model.time import read_time
 
 if TYPE_CHECKING:
     from recollect.model import Principal
     from recollect.replies.me import MeJson
+
 
 #: Stands for every collection that may be read.
 EVERYWHERE = "*"
@@ -188,3 +190,38 @@ class Place:
 def given(**values: Any) -> Mapping[str, Any]:  # noqa: ANN401 - what JSON holds
     """Those that say something: None is left to the server."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+class _Unchanged:
+    """Stands for what a new view has from the one that it is made of."""
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Any = _Unchanged()
+
+
+def refined(at: Place, **given: Any) -> Place:  # noqa: ANN401 - of each its own
+    """A place with what is given.
+
+    Raises:
+        UsageError: ``as_of`` is no time, or ``collections`` names none.
+    """
+    changes = {name: value for name, value in given.items() if value is not UNCHANGED}
+    if changes.get("as_of") is not None:
+        changes["as_of"] = read_time(changes["as_of"], name="as_of")
+    if "collections" in changes:
+        changes["collections"] = _names(changes["collections"])
+    if changes.get("remotes") is not None:
+        changes["remotes"] = tuple(changes["remotes"])
+    return replace(at, **changes)
+
+
+def _names(collections: Sequence[str] | str | None) -> tuple[str, ...] | None:
+    if collections is None:
+        return None
+    names = tuple(dict.fromkeys([collections] if isinstance(collections, str) else collections))
+    if not names:
+        raise UsageError('Name at least one collection, "*" for all, or None for the configured one.')
+    return names

@@ -20,74 +20,18 @@ from recollect.model.shown import Access
 from recollect.model.source import SourceRecord
 from recollect.model.status import PipelineStatus
 from recollect.model.tenant import Sharing, Tenant, TenantErasure
-from recollect.operations.audit import AuditOperations, RequestOperations
-from recollect.operations.collections import CollectionOperations
+from recollect.operations.collections import CollectionOperations, SourceOperations
+from recollect.operations.conversations import FactOperations, FeedbackOperations
 from recollect.operations.declaring import awaiting
-from recollect.operations.facts import FactOperations
-from recollect.operations.feedback import FeedbackOperations
-from recollect.operations.jobs import JobOperations
-from recollect.operations.keys import KeyOperations
-from recollect.operations.logins import LoginOperations
-from recollect.operations.maintenance import MaintenanceOperations
-from recollect.operations.sources import SourceOperations
-from recollect.operations.tenants import TenantOperations
+from recollect.operations.jobs import JobOperations, MaintenanceOperations
+from recollect.operations.people import (
+    AuditOperations,
+    KeyOperations,
+    LoginOperations,
+    RequestOperations,
+    TenantOperations,
+)
 from recollect.operations.values import Cursor, Limit, Name, Number, SourceName, Text, Time
-
-
-@awaiting(AuditOperations)
-class AsyncAuditOperations(Protocol):
-    """The audit of a tenant, and the log of what was shown to whom. For the owner of the store. Awaited."""
-
-    async def list(
-        self,
-        *,
-        action: Name | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
-        cursor: Cursor | None = None,
-        limit: Limit = 100,
-    ) -> Page[AuditRecord]:
-        """List what was done, newest first."""
-        ...
-
-    async def accesses(
-        self,
-        *,
-        document: Number | None = None,
-        actor: Name | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
-        cursor: Cursor | None = None,
-        limit: Limit = 100,
-    ) -> Page[Access]:
-        """List what the server was asked, and which documents it showed to whom, newest first."""
-        ...
-
-    async def verify(self) -> AuditVerification:
-        """Follow the audit's chain."""
-        ...
-
-
-@awaiting(RequestOperations)
-class AsyncRequestOperations(Protocol):
-    """The requests to providers of models: their figures, never their contents. For the owner of the store. Awaited."""
-
-    async def requests(
-        self,
-        *,
-        kind: RequestKind | None = None,
-        failed: bool = False,
-        since: Time | None = None,
-        until: Time | None = None,
-        cursor: Cursor | None = None,
-        limit: Limit = 100,
-    ) -> Page[LoggedRequest]:
-        """List requests to providers of models, newest first."""
-        ...
-
-    async def request_totals(self, *, since: Time | None = None, until: Time | None = None) -> list[RequestTotals]:
-        """Sum requests to providers of models up, by kind and model."""
-        ...
 
 
 @awaiting(CollectionOperations)
@@ -120,6 +64,25 @@ class AsyncCollectionOperations(Protocol):
         ...
 
     def each(self) -> AsyncGenerator[Collection]:
+        """All of them, page by page as they are read."""
+        return every_awaited(self.list, limit=MOST_OF_A_PAGE)
+
+
+@awaiting(SourceOperations)
+class AsyncSourceOperations(Protocol):
+    """Where the documents of a collection come from: listed, and read no longer. Awaited."""
+
+    async def list(
+        self, *, name: SourceName | None = None, cursor: Cursor | None = None, limit: Limit = 100
+    ) -> Page[SourceRecord]:
+        """List where documents come from."""
+        ...
+
+    async def remove(self, source: SourceName, *, documents: Literal["close", "keep", "erase"] = "close") -> int:
+        """Have a source read no longer."""
+        ...
+
+    def each(self) -> AsyncGenerator[SourceRecord]:
         """All of them, page by page as they are read."""
         return every_awaited(self.list, limit=MOST_OF_A_PAGE)
 
@@ -202,6 +165,19 @@ class AsyncJobOperations(Protocol):
         return every_awaited(self.list, status=status, kind=kind, source=source)
 
 
+@awaiting(MaintenanceOperations)
+class AsyncMaintenanceOperations(Protocol):
+    """The store as a whole: what it holds, and what has passed its time. Awaited."""
+
+    async def status(self) -> PipelineStatus:
+        """Show what the store holds, and how its searches fare."""
+        ...
+
+    async def cleanup(self) -> CleanupReport:
+        """Close what has expired."""
+        ...
+
+
 @awaiting(KeyOperations)
 class AsyncKeyOperations(Protocol):
     """What programs present to a server to say whose and who they are.
@@ -247,38 +223,6 @@ class AsyncLoginOperations(Protocol):
         ...
 
 
-@awaiting(MaintenanceOperations)
-class AsyncMaintenanceOperations(Protocol):
-    """The store as a whole: what it holds, and what has passed its time. Awaited."""
-
-    async def status(self) -> PipelineStatus:
-        """Show what the store holds, and how its searches fare."""
-        ...
-
-    async def cleanup(self) -> CleanupReport:
-        """Close what has expired."""
-        ...
-
-
-@awaiting(SourceOperations)
-class AsyncSourceOperations(Protocol):
-    """Where the documents of a collection come from: listed, and read no longer. Awaited."""
-
-    async def list(
-        self, *, name: SourceName | None = None, cursor: Cursor | None = None, limit: Limit = 100
-    ) -> Page[SourceRecord]:
-        """List where documents come from."""
-        ...
-
-    async def remove(self, source: SourceName, *, documents: Literal["close", "keep", "erase"] = "close") -> int:
-        """Have a source read no longer."""
-        ...
-
-    def each(self) -> AsyncGenerator[SourceRecord]:
-        """All of them, page by page as they are read."""
-        return every_awaited(self.list, limit=MOST_OF_A_PAGE)
-
-
 @awaiting(TenantOperations)
 class AsyncTenantOperations(Protocol):
     """The tenants of a store, for whoever runs it. A tenant is named by its number or name.
@@ -306,4 +250,60 @@ class AsyncTenantOperations(Protocol):
 
     async def unshare(self, tenant: int | Name, collection: Name, reader: int | Name) -> Sharing:
         """Keep another tenant from a collection."""
+        ...
+
+
+@awaiting(AuditOperations)
+class AsyncAuditOperations(Protocol):
+    """The audit of a tenant, and the log of what was shown to whom. For the owner of the store. Awaited."""
+
+    async def list(
+        self,
+        *,
+        action: Name | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        cursor: Cursor | None = None,
+        limit: Limit = 100,
+    ) -> Page[AuditRecord]:
+        """List what was done, newest first."""
+        ...
+
+    async def accesses(
+        self,
+        *,
+        document: Number | None = None,
+        actor: Name | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        cursor: Cursor | None = None,
+        limit: Limit = 100,
+    ) -> Page[Access]:
+        """List what the server was asked, and which documents it showed to whom, newest first."""
+        ...
+
+    async def verify(self) -> AuditVerification:
+        """Follow the audit's chain."""
+        ...
+
+
+@awaiting(RequestOperations)
+class AsyncRequestOperations(Protocol):
+    """The requests to providers of models: their figures, never their contents. For the owner of the store. Awaited."""
+
+    async def requests(
+        self,
+        *,
+        kind: RequestKind | None = None,
+        failed: bool = False,
+        since: Time | None = None,
+        until: Time | None = None,
+        cursor: Cursor | None = None,
+        limit: Limit = 100,
+    ) -> Page[LoggedRequest]:
+        """List requests to providers of models, newest first."""
+        ...
+
+    async def request_totals(self, *, since: Time | None = None, until: Time | None = None) -> list[RequestTotals]:
+        """Sum requests to providers of models up, by kind and model."""
         ...

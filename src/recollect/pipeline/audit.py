@@ -11,8 +11,8 @@ from recollect.model.arguments import checked
 from recollect.model.audit import AuditVerification
 from recollect.model.page import Page, number_at
 from recollect.model.time import read_time
-from recollect.operations.audit import AuditOperations, RequestOperations
 from recollect.operations.declaring import implements
+from recollect.operations.people import AuditOperations, RequestOperations
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:

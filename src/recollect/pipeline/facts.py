@@ -12,8 +12,8 @@ from recollect.model.facts import ConsolidationReport, Fact
 from recollect.model.keywords import refined
 from recollect.model.memory import RecallOptions
 from recollect.model.page import Page, moment_at
+from recollect.operations.conversations import FactOperations
 from recollect.operations.declaring import implements
-from recollect.operations.facts import FactOperations
 from recollect.pipeline.search import recall_facts
 from recollect.pipeline.standpoint import Group
 

@@ -13,8 +13,8 @@ from recollect.context.hybrid import adapted
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.feedback import FeedbackCounts
+from recollect.operations.conversations import FeedbackOperations
 from recollect.operations.declaring import implements
-from recollect.operations.feedback import FeedbackOperations
 from recollect.pipeline.remembered_answers import SOURCES
 from recollect.pipeline.standpoint import Group
 

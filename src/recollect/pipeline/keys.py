@@ -16,7 +16,7 @@ from recollect.model.key_text import draw_key, read_key
 from recollect.model.page import Page, name_at
 from recollect.model.time import Duration, read_duration
 from recollect.operations.declaring import implements
-from recollect.operations.keys import KeyOperations
+from recollect.operations.people import KeyOperations
 from recollect.pipeline.standpoint import Group
 from recollect.store.keys import KeyRepository
 

@@ -12,7 +12,7 @@ from recollect.model.arguments import checked
 from recollect.model.login import Login
 from recollect.model.page import Page, name_at
 from recollect.operations.declaring import implements
-from recollect.operations.logins import LoginOperations
+from recollect.operations.people import LoginOperations
 from recollect.pipeline.standpoint import Group
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from recollect.model.arguments import checked
 from recollect.model.search_health import SearchHealth, StoreSearchHealth
 from recollect.model.status import PipelineStatus
 from recollect.operations.declaring import implements
-from recollect.operations.maintenance import MaintenanceOperations
+from recollect.operations.jobs import MaintenanceOperations
 from recollect.pipeline.preparing import make_preparer
 from recollect.pipeline.standpoint import Group
 from recollect.pipeline.upkeep import clean_up
@@ -79,11 +79,7 @@ if TYPE_CHECKING:
 
 # What `check` advises where `verify` has nothing to mend.
 _PUT_BACK = "What was put back needs nothing more, but somebody had changed it."
-
-
 _DIFFERENT = "Have an administrator undo what was changed in the schema: it is not recollect's to change back."
-
-
 _BROKEN = (
     "A broken audit cannot be mended, only compared with an earlier export or backup: recollect audit verify names "
     "the entry."
@@ -264,8 +260,6 @@ VerifyCallback: TypeAlias = "Callable[[VerifyProgress], None]"
 
 # Checks of the database itself, and of what belongs to no one collection.
 _SCHEMA = {"tables", "schema"}
-
-
 _OUTSIDE = {
     *("stateless_collections", "missing_access_lists", "orphaned_documents", "embedding_cache"),
     *("originals", "texts", "fact_vectors", "orphaned_indexes"),
@@ -469,10 +463,7 @@ class Verifier:
 
 # As long as an ingest is under way, this share of the chunks is not counted yet, and the index comes after the count.
 _UNCOUNTED_SHARE = 0.01
-
-
 _LOOK_AGAIN_SECONDS = 1.0
-
 
 # What the model is needed for: told where there is none.
 _BY_THE_MODEL = (

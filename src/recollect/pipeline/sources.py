@@ -17,8 +17,8 @@ from recollect.model.page import Page, names_at
 from recollect.model.principal import read_permissions
 from recollect.model.source import SourceRecord
 from recollect.model.time import Duration, read_duration
+from recollect.operations.collections import SourceOperations
 from recollect.operations.declaring import implements
-from recollect.operations.sources import SourceOperations
 from recollect.pipeline.documents import Documents
 from recollect.pipeline.ingesting import FileOptions
 from recollect.pipeline.preparing import ensure_collection

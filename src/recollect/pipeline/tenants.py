@@ -19,7 +19,7 @@ from recollect.model.arguments import checked
 from recollect.model.page import Page, name_at
 from recollect.model.tenant import Sharing, Tenant, TenantErasure, TenantExport, TenantQuota
 from recollect.operations.declaring import implements
-from recollect.operations.tenants import TenantOperations
+from recollect.operations.people import TenantOperations
 from recollect.pipeline.collections import Collections
 from recollect.pipeline.standpoint import Group
 from recollect.store.collections import CollectionRepository

@@ -11,7 +11,7 @@ from recollect.model.outline import PassagePart
 from recollect.model.passage import PassageNote
 from recollect.model.record import json_of
 from recollect.replies._shape import Shape, Timestamp, iso
-from recollect.replies.passages import PassagePlaceJson, passage_json
+from recollect.replies.retrieval import PassagePlaceJson, passage_json
 
 if TYPE_CHECKING:
     from recollect.context import AssembledContext, ContextBlock, HybridContext, HybridPassage

@@ -36,8 +36,7 @@ from recollect.server.metrics import Metrics
 from recollect.server.named_paths import NamedPaths
 from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext, template_of
-from recollect.server.routes import RESOURCES, assistant, description, health
-from recollect.server.routes import metrics as metrics_route
+from recollect.server.routes import RESOURCES, about, assistant
 from recollect.server.searches import Searches
 from recollect.server.service import Service
 
@@ -57,8 +56,6 @@ Errors are `application/problem+json`; lists are read page by page with `cursor`
 
 # Shorter responses gain nothing from compression; a higher level than this costs more time than it saves.
 _COMPRESSED_BYTES = 1_000
-
-
 _COMPRESSION = 4
 
 
@@ -184,7 +181,7 @@ def _routes() -> tuple[BaseRoute, ...]:
         router.include_router(resource, prefix="/v1", responses=documented)
     for resource in openai.RESOURCES:
         router.include_router(resource, prefix="/v1")
-    for resource in (login_routes.router, assistant.router, description.router, health.router, metrics_route.router):
+    for resource in (login_routes.router, assistant.router, about.router):
         router.include_router(resource)
     return tuple(router.routes)
 
@@ -356,10 +353,7 @@ class BodyLimit:
 
 
 _METHODS = ("get", "post", "put", "patch", "delete")
-
-
 _PARAMETER = re.compile(r"\{([^}]+)\}")
-
 
 #: By an operation: where its reply, or its request, tells what paths call by these names.
 TOLD: dict[str, Mapping[str, str]] = {

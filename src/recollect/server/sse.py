@@ -16,8 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from recollect.model import Answer, Citation, SearchReply, UnsupportedSentence
 from recollect.model.record import json_of
-from recollect.replies.answers import answer_json
-from recollect.replies.search import search_reply_json
+from recollect.replies.retrieval import answer_json, search_reply_json
 from recollect.server.problems import problem_of
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 
 MEDIA_TYPE = "text/event-stream"
-
 
 # A comment that often: proxies cut connections that are silent for half a minute or a minute.
 _HEARTBEAT_SECONDS = 10.0

@@ -11,7 +11,7 @@ import pytest
 from recollect import Answer, AsyncClient, Document
 from recollect.errors import NotFoundError, ServerUnavailableError, UsageError
 from recollect.model.record import json_of
-from recollect.replies.search import search_reply_json
+from recollect.replies.retrieval import search_reply_json
 from wires import ASKED, Cutter, answering, request_of, untimed
 
 

@@ -83,7 +83,7 @@ def test_the_evidence_of_two_moments_is_compared(served, local, operator):
 @pytest.fixture
 def small_parts(monkeypatch) -> None:
     """A client sends few lines at a time."""
-    monkeypatch.setattr("recollect.client.calls.importing._MOST_LINES", 20)
+    monkeypatch.setattr("recollect.client.calls.collections._MOST_LINES", 20)
 
 
 def test_a_file_of_lines_is_imported_as_where_the_store_is(served, local, operator, tmp_path, small_parts):
@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_read_is_said_so(operator, tmp_path):
 
 
 def test_a_line_longer_than_the_server_takes_stops_no_other(served, operator, tmp_path, monkeypatch):
-    monkeypatch.setattr("recollect.server.routes.imports._MOST_OF_A_LINE", 1_000)
+    monkeypatch.setattr("recollect.server.routes.uploads._MOST_OF_A_LINE", 1_000)
     lines = [line(1), line(2, "long " * 1_000), line(3)]
     (tmp_path / "long.jsonl").write_text("\n".join(lines), encoding="utf-8")
     told = operator("import", "long.jsonl", "-c", "long", "--json", status=1).json

@@ -14,18 +14,21 @@ import pytest
 import recollect.operations
 from recollect import AsyncClient, Client, Document, Principal, RetrievalOptions
 from recollect.client import async_groups, groups
-from recollect.client.calls.base import Call, Calls, EventStream, Pages
-from recollect.client.calls.collections import CollectionCalls
-from recollect.client.calls.conversations import FactCalls, FeedbackCalls, MemoryCalls, RecallCalls
-from recollect.client.calls.documents import ContentCalls, DocumentCalls, IngestCalls, VersionCalls
-from recollect.client.calls.everyday import ConfiguredSessionCalls, UploadCalls
-from recollect.client.calls.importing import send_lines
-from recollect.client.calls.models import ModelCalls, SpaceCalls
+from recollect.client.calls.base import Call, Calls, EventStream, FileToSend, Pages
+from recollect.client.calls.collections import CollectionCalls, ModelCalls, SpaceCalls, send_lines
+from recollect.client.calls.conversations import (
+    ConfiguredSessionCalls,
+    FactCalls,
+    FeedbackCalls,
+    MemoryCalls,
+    RecallCalls,
+)
+from recollect.client.calls.documents import ContentCalls, DocumentCalls, VersionCalls
+from recollect.client.calls.ingesting import IngestCalls, UploadCalls
+from recollect.client.calls.jobs import SourceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
 from recollect.client.calls.retrieval import RetrievalCalls
-from recollect.client.calls.sources import SourceCalls
 from recollect.client.place import Known, Place
-from recollect.client.uploads import FileToSend
 from recollect.operations.declaring import operations_of
 from recollect.server.app import create_app
 

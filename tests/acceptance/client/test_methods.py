@@ -24,10 +24,8 @@ from recollect.model.memory import RecallOptions
 from recollect.model.page import cursor_at
 from recollect.model.record import json_of
 from recollect.model.tenant import TenantQuota
-from recollect.replies.answers import answer_json
 from recollect.replies.contexts import assembled_context_json
-from recollect.replies.search import search_reply_json
-from recollect.replies.why_not import why_not_json
+from recollect.replies.retrieval import answer_json, search_reply_json, why_not_json
 from wires import ASKED, untimed
 
 ADA = Principal(user_id="ada")

@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from recollect import Client, Document
-from recollect.client.problems import ERRORS, error_of
+from recollect.client.requests import ERRORS, error_of
 from recollect.errors import (
     NotFoundError,
     RateLimitedError,

@@ -258,7 +258,7 @@ def test_a_request_that_was_killed_behind_its_effect_is_never_made_twice(client,
 
 def test_a_request_that_failed_behind_its_effect_is_not_made_again(client, rag, monkeypatch):
     """Nor taken for one under way: nobody will reply to it."""
-    monkeypatch.setattr("recollect.server.routes.keys.key_reply", lambda *_: 1 / 0, raising=False)
+    monkeypatch.setattr("recollect.server.routes.people.key_reply", lambda *_: 1 / 0, raising=False)
     monkeypatch.setattr("recollect.server.idempotency.Idempotency.end", lambda self, begun, _: self.give_up(begun))
     sent_once(client, "/v1/keys", {"name": "reports"})
     again = sent_once(client, "/v1/keys", {"name": "reports"})

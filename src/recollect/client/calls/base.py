@@ -1,24 +1,34 @@
-"""A request as a value, lists page by page, and streams of events."""
+"""A request as a value, lists page by page, streams of events, and the requests of declared operations."""
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+import mimetypes
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
-from recollect.errors import ServerError
+from pydantic_core import to_jsonable_python
+
+from recollect.errors import ParseError, ServerError
 from recollect.model.record import adapter_of
+from recollect.operations.declaring import Operation
 
 if TYPE_CHECKING:
     from recollect.client.place import Place
-    from recollect.client.uploads import Upload
     from recollect.replies.me import MeJson, ServerSettingsJson
+
 
 T = TypeVar("T")
 
+
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
 
 #: Entries of a list that one request asks for at most.
 MOST_OF_A_PAGE = 1_000
@@ -245,3 +255,70 @@ def listed(key: str, read: Callable[[Mapping[str, Any]], T]) -> Callable[[Mappin
         read: One of them.
     """
     return lambda page: [read(one) for one in page[key]]
+
+
+# Requests of declared operations.
+
+
+def asked(declared: Operation) -> Callable[..., Call[Any]]:
+    """What makes the request of an operation, of its arguments."""
+    signature = inspect.Signature(list(declared.parameters.values()))
+
+    def make(calls: Calls, *args: Any, **kwargs: Any) -> Call[Any]:  # noqa: ANN401 - those of the operation
+        given = signature.bind(*args, **kwargs).arguments
+        declared.require(given)
+        of_view = calls.standpoint.of_view(declared.http.of_view)
+        path = re.sub(r":\w+}", "}", declared.http.path).format(
+            **{name: segment(given.pop(name)) for name in declared.in_path}
+        )
+        said = to_jsonable_python({name: value for name, value in given.items() if value is not None}) | of_view
+        bodied = declared.elsewhere or declared.http.of_view
+        where = {"query": said} if declared.in_query else {"body": said if bodied else None}
+        read = declared.result_of if declared.gives else nothing
+        return Call(method=declared.http.method, path=path, read=read, **where)
+
+    return make
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToSend:
+    """A file to be sent.
+
+    Attributes:
+        path: Where it is.
+        name: What its document is called: a name, or a path with ``/``.
+    """
+
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A form with files.
+
+    Attributes:
+        files: In their order.
+        fields: Beside them, each with its values.
+    """
+
+    files: tuple[FileToSend, ...]
+    fields: Mapping[str, list[str]]
+
+    @contextmanager
+    def opened(self) -> Iterator[dict[str, Any]]:
+        """What the HTTP library takes; the files are open meanwhile, and read as they are sent.
+
+        Raises:
+            ParseError: One cannot be read.
+        """
+        with ExitStack() as open_files:
+            parts: list[tuple[str, tuple[str, IO[bytes], str]]] = []
+            for one in self.files:
+                try:
+                    file = open_files.enter_context(one.path.open("rb"))
+                except OSError as exc:
+                    raise ParseError(str(one.path), exc.strerror or str(exc)) from exc
+                kind = mimetypes.guess_type(one.name)[0] or "application/octet-stream"
+                parts.append(("file", (one.name, file, kind)))
+            yield {"files": parts, "data": {name: values for name, values in self.fields.items() if values}}

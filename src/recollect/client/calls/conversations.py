@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import fields
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.client.calls.base import Call, Calls, Pages, Steps, listed, reading, segment
 from recollect.client.calls.documents import session_content, session_documents
-from recollect.client.options import duration_text, recall_body
 from recollect.client.place import EVERYWHERE, given
-from recollect.client.reading import Json, passage_of, read
+from recollect.client.wire import Json, duration_text, passage_of, read, recall_body
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import RetrievedContext
 from recollect.model.document_record import DocumentRecord
@@ -298,3 +298,14 @@ def _hybrid_passage(told: Json) -> HybridPassage:
         nowhere = dict.fromkeys(("document_id", "start_offset", "end_offset"), 0)
         passage = read(RetrievedContext, {**told, **nowhere}, outline=None)
     return HybridPassage(kind=told["kind"], passage=passage, score=told["score"])
+
+
+class ConfiguredSessionCalls(SessionCalls):
+    """Sessions with documents, as the server is configured to make them."""
+
+    def default_config(self) -> Steps[SessionConfig]:
+        """The life of a session that the server is configured with."""
+        told = (yield from self._settings())["session"]
+        known = {one.name: told[one.name] for one in fields(SessionConfig) if one.name in told}  # type: ignore[literal-required]
+        seconds = told["ttl_seconds"]
+        return SessionConfig(ttl=None if seconds is None else timedelta(seconds=seconds), **known)

@@ -8,13 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, once, reading, segment
-from recollect.client.calls.collections import CollectionCalls
-from recollect.client.options import duration_text, moment_text, search_body
 from recollect.client.place import given
-from recollect.client.reading import Json, passage_of, read
-from recollect.client.uploads import Upload
-from recollect.errors import NotFoundError, RecollectError, UsageError
-from recollect.model import Document, IngestResult, RetrievalOptions
+from recollect.client.wire import Json, duration_text, moment_text, passage_of, read, search_body
+from recollect.errors import NotFoundError, UsageError
+from recollect.model import IngestResult, RetrievalOptions
 from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart, GrepReply
 from recollect.model.document_record import DocumentRecord, DocumentStatus
 from recollect.model.duplicates import Duplicates, SameDocument
@@ -25,7 +22,6 @@ from recollect.model.history import (
     MovedEvidence,
     VersionDiff,
 )
-from recollect.model.job import Job
 from recollect.model.keywords import refined
 from recollect.model.page import Page
 
@@ -33,9 +29,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from recollect.client.place import Place
-    from recollect.client.uploads import FileToSend
     from recollect.fetching.client import Method
-    from recollect.fetching.crawl import CrawlPlan
     from recollect.model.keywords import SearchKeywords
     from recollect.model.time import Duration, Moment
 
@@ -348,101 +342,6 @@ class ContentCalls(_OfDocuments):
         return Call(method="POST", path="/v1/contents", body=body, read=reading(Page[DocumentEntry]), searches=True)
 
 
-class IngestCalls(Calls):
-    """Texts, files and pages of the web into the view's collection."""
-
-    def text(self, document: Document | str, *, force: bool = False) -> Steps[IngestResult]:
-        """Store a text; it is findable when the reply comes."""
-        one = Document(content=document) if isinstance(document, str) else document
-        body = given(
-            content=one.content,
-            source=one.source,
-            id=one.id,
-            title=one.title,
-            metadata=dict(one.metadata),
-            tags=list(one.tags),
-            department=one.department,
-            language=one.language,
-            event_time=None if one.event_time is None else one.event_time.isoformat(),
-            event_end=None if one.event_end is None else one.event_end.isoformat(),
-            ttl=None if one.ttl is None else duration_text(one.ttl),
-            permissions=None if one.permissions is None else list(one.permissions),
-            force=force,
-        )
-        return (yield from self._stored("documents", body=body, read=reading(IngestResult)))
-
-    def files(
-        self,
-        files: Sequence[FileToSend],
-        *,
-        force: bool = False,
-        tags: Sequence[str] = (),
-        permissions: Sequence[str] | None = None,
-        department: str | None = None,
-    ) -> Steps[list[Job]]:
-        """Send files, a job each; they are in the store's hands when the reply comes."""
-        fields: dict[str, list[str]] = {
-            "tag": list(tags),
-            "grant": list(permissions or ()),
-            "department": [] if department is None else [department],
-            "force": ["true"] if force else [],
-            "folders": ["true"] if any("/" in one.name for one in files) else [],
-        }
-        if permissions is not None and not permissions:
-            raise UsageError("permissions names nobody: leave it out for the collection's default.")
-        return (
-            yield from self._stored(
-                "files",
-                upload=Upload(files=tuple(files), fields=fields),
-                read=listed("jobs", reading(Job)),
-            )
-        )
-
-    def url(
-        self,
-        url: str,
-        *,
-        method: Method = "GET",
-        headers: Mapping[str, str] | None = None,
-        body: bytes | str | None = None,
-        chunk_size: int | None = None,
-        chunk_overlap: int | None = None,
-        tags: Sequence[str] = (),
-        permissions: Sequence[str] | None = None,
-        force: bool = False,
-        crawl: CrawlPlan | None = None,
-    ) -> Steps[Job]:
-        """Have a page of the web stored, or the pages of a site: a job."""
-        said = given(
-            url=url,
-            method=method,
-            headers=dict(headers or {}),
-            data=_text(body),
-            chunk_size=chunk_size,
-            chunk_overlap=chunk_overlap,
-            tag=list(tags),
-            grant=None if permissions is None else list(permissions),
-            force=force,
-        )
-        return (yield from self._stored("urls", body={**said, **_crawl(crawl)}, read=reading(Job)))
-
-    def _stored(self, what: str, read: Callable[[Any], T], **how: Any) -> Steps[T]:  # noqa: ANN401 - as of `Call`
-        """Store something in the view's collection, which the owner of the store makes where it is missing."""
-        self._at.require_present()
-        if self._at.session is not None:
-            raise UsageError("A server puts documents into collections: leave the session out.")
-        name = yield from self._collection()
-        call = Call(method="POST", path=f"/v1/collections/{segment(name)}/{what}", read=read, **how)
-        try:
-            return (yield from once(call))
-        except NotFoundError as missing:
-            try:
-                yield from CollectionCalls(self._at).ensure(name)
-            except RecollectError:
-                raise missing from None
-        return (yield from once(call))
-
-
 def session_content(at: Place, session_id: str) -> Steps[Json]:
     """A session with documents, and its first hundred documents.
 
@@ -481,23 +380,3 @@ def _evidence_diff(told: Json) -> EvidenceDiff:
         stayed=tuple(passage_of(one) for one in told["stayed"]),
         changed=tuple((passage_of(one["before"]), passage_of(one["after"])) for one in told["changed"]),
     )
-
-
-def _text(body: bytes | str | None) -> str | None:
-    if not isinstance(body, bytes):
-        return body
-    try:
-        return body.decode()
-    except UnicodeDecodeError as exc:
-        raise UsageError("A server takes the body of a request to the web as UTF-8 text, and this is none.") from exc
-
-
-def _crawl(plan: CrawlPlan | None) -> dict[str, Any]:
-    if plan is None:
-        return {}
-    if plan.subdomains or not plan.obey_robots or plan.at_once != 2:
-        raise UsageError("subdomains, obey_robots and at_once are of a crawl in this process: leave them out.")
-    said = given(
-        depth=plan.depth, max_pages=plan.max_pages, below=plan.below, delay=plan.delay_seconds, sitemaps=plan.sitemaps
-    )
-    return {"crawl": True, **said}

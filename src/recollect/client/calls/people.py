@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recollect.client.calls.base import Call, Calls, as_it_is, reading, segment
-from recollect.client.options import duration_text, moment_text
 from recollect.client.place import Place, given
+from recollect.client.wire import duration_text, moment_text
 from recollect.model import Principal
 from recollect.model.access import CollectionAccess, DocumentPermissions
 from recollect.model.key import NewApiKey

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.client.calls.base import Call, Calls, EventStream
-from recollect.client.options import search_body
 from recollect.client.place import given
-from recollect.client.reading import Json, answer_of, passage_of, read, search_reply_of
+from recollect.client.wire import Json, answer_of, passage_of, read, search_body, search_reply_of
 from recollect.errors import UsageError
 from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, UnsupportedSentence
 from recollect.model.keywords import refined

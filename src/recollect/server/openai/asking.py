@@ -23,14 +23,13 @@ from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.retrieval.validation import require_question
+from recollect.server.bodies import Body, SearchOptions
 from recollect.server.caller import Caller
 from recollect.server.dependencies import asking
 from recollect.server.openai.citations import without_footnotes
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.helpers import helped, is_helper_prompt
 from recollect.server.openai.model_names import chosen
-from recollect.server.schemas.base import Body
-from recollect.server.schemas.retrieval import SearchOptions
 from recollect.server.service import Service
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from typing_extensions import TypedDict
 
 from recollect.model import Answer, TokenUsage
 from recollect.operations.values import Name
-from recollect.replies.answers import AnswerJson, answer_json
+from recollect.replies.retrieval import AnswerJson, answer_json
+from recollect.server.bodies import Body
 from recollect.server.dependencies import Asking
 from recollect.server.leaving import while_connected
 from recollect.server.openai.asking import (
@@ -32,7 +33,6 @@ from recollect.server.openai.asking import (
 from recollect.server.openai.citations import ChatAnnotationJson, chat_annotations, footnotes
 from recollect.server.openai.errors import RefusedRequestError, error_json, resource
 from recollect.server.openai.parameters import Ignored, MostTokens, Stop, Temperature, require_text, require_unforced
-from recollect.server.schemas.base import Body
 from recollect.server.sse import documented_events, frame_stream
 
 router = resource()

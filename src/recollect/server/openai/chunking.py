@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from recollect.model.uploaded_file import FileUse
 from recollect.operations.values import Name, Text
 from recollect.pipeline.uploading import CUT
+from recollect.server.bodies import Body
 from recollect.server.openai.file_ids import required_number
 from recollect.server.openai.file_searches import Attributes
-from recollect.server.schemas.base import Body
 
 
 class ChunkSizesBody(Body):

@@ -11,10 +11,10 @@ from typing_extensions import TypedDict
 
 from recollect.context import estimate_tokens
 from recollect.operations.values import Name, Text
+from recollect.server.bodies import Body
 from recollect.server.dependencies import Asking, Reader
 from recollect.server.openai.errors import RefusedRequestError, resource
 from recollect.server.openai.model_names import EVERYWHERE, place_of, unknown_model
-from recollect.server.schemas.base import Body
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors

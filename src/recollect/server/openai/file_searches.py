@@ -10,9 +10,9 @@ from typing_extensions import TypedDict
 
 from recollect.model.filter import FIELDS
 from recollect.operations.values import Name
+from recollect.server.bodies import Body
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.file_ids import file_id
-from recollect.server.schemas.base import Body
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext

@@ -15,12 +15,12 @@ from typing_extensions import TypedDict
 from recollect.errors import NotFoundError
 from recollect.model.original import Original
 from recollect.operations.values import Name
+from recollect.server.bodies import Body
 from recollect.server.dependencies import Reader, Writer
 from recollect.server.forms import Form, form_of, received_form
 from recollect.server.openai.errors import RefusedRequestError, resource
 from recollect.server.openai.file_ids import document, id_of, number_of, page_of
 from recollect.server.openai.lists import PageEnds, page_ends
-from recollect.server.schemas.base import Body
 
 if TYPE_CHECKING:
     from recollect.model.document_record import DocumentRecord

@@ -18,7 +18,8 @@ from typing_extensions import TypedDict
 
 from recollect.model import Answer, SearchReply, TokenUsage
 from recollect.operations.values import Name
-from recollect.replies.answers import AnswerJson, answer_json
+from recollect.replies.retrieval import AnswerJson, answer_json
+from recollect.server.bodies import Body
 from recollect.server.caller import Caller
 from recollect.server.dependencies import Asking
 from recollect.server.leaving import while_connected
@@ -38,7 +39,6 @@ from recollect.server.openai.errors import RefusedRequestError, error_json, reso
 from recollect.server.openai.file_ids import Made, made_from
 from recollect.server.openai.file_searches import FileSearchTool, read_filters, result_json, vector_store
 from recollect.server.openai.parameters import Ignored, MostTokens, Temperature, require_text, require_unforced
-from recollect.server.schemas.base import Body
 from recollect.server.service import Service
 from recollect.server.sse import documented_events, frame_stream
 

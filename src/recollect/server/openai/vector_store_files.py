@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from recollect.errors import ConflictError
 from recollect.operations.values import Name
+from recollect.server.bodies import Body
 from recollect.server.dependencies import Reader, Writer
 from recollect.server.openai.chunking import AttachedFile, AttributesBody, ChunkingStrategyJson, chunking_json, said
 from recollect.server.openai.errors import resource
@@ -16,7 +17,6 @@ from recollect.server.openai.file_ids import document, id_of, page_of
 from recollect.server.openai.file_searches import Attributes, attributes_of, store_id, vector_store
 from recollect.server.openai.files import After, DeletedJson, Limit, Order, position
 from recollect.server.openai.lists import PageEnds, page_ends
-from recollect.server.schemas.base import Body
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection

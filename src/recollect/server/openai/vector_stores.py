@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from recollect.model import RetrievalOptions
 from recollect.model.bounds import MAX_QUERY_CHARACTERS
 from recollect.operations.values import Name, Text
+from recollect.server.bodies import Body
 from recollect.server.dependencies import Administrator, Asking, Reader
 from recollect.server.openai.chunking import AttachedFile, ChunkingStrategy
 from recollect.server.openai.errors import RefusedRequestError, resource
@@ -30,7 +31,6 @@ from recollect.server.openai.file_searches import (
 from recollect.server.openai.files import After, DeletedJson, Limit, Order
 from recollect.server.openai.lists import PageEnds, page_ends
 from recollect.server.openai.parameters import Ignored
-from recollect.server.schemas.base import Body
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection

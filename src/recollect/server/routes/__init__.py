@@ -1,48 +1,15 @@
-"""Routes, one file a resource."""
+"""Routes, one file a subject, each with the bodies of its requests."""
 
-from recollect.server.routes import (
-    audit,
-    chat,
-    collections,
-    contents,
-    documents,
-    feedback,
-    grants,
-    imports,
-    jobs,
-    keys,
-    logins,
-    memory,
-    models,
-    retrieval,
-    sessions,
-    sources,
-    status,
-    streams,
-    tenants,
-    uploads,
-)
+from recollect.server.routes import collections, conversations, documents, operation, people, retrieval, uploads
 
 #: Everything under ``/v1``.
 RESOURCES = (
     retrieval.router,
     collections.router,
-    models.router,
     documents.router,
     uploads.router,
-    imports.router,
-    contents.router,
-    sessions.router,
-    chat.router,
-    streams.router,
-    memory.router,
-    feedback.router,
-    jobs.router,
-    tenants.router,
-    grants.router,
-    keys.router,
-    logins.router,
-    audit.router,
-    sources.router,
-    status.router,
+    conversations.router,
+    operation.jobs,
+    people.router,
+    operation.router,
 )

@@ -17,13 +17,13 @@ from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.reloading import known_roots
-from recollect.replies.ingest import FileErrorJson
+from recollect.replies.documents import FileErrorJson
+from recollect.server.bodies import Body
 from recollect.server.dependencies import Administrator, Asking, Reader
 from recollect.server.leaving import while_connected
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.model_names import Choice, chosen
 from recollect.server.problems import documented
-from recollect.server.schemas.base import Body
 from recollect.server.sse import ANSWER_EVENTS, answer_events, documented_events, event_stream
 
 if TYPE_CHECKING:

@@ -1,39 +1,190 @@
-"""``/v1/collections/{name}/documents`` and ``/v1/documents/{id}``: documents as records, put in and taken out."""
+"""``/v1/collections/{name}/documents`` and ``/v1/documents/{id}``: documents put in, read and taken out."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query, Request
+from pydantic import AfterValidator, Field
 from starlette.responses import Response
 
-from recollect.model import IngestResult
+from recollect.errors import FetchError, UsageError
+from recollect.fetching.crawl import CrawlPlan
+from recollect.fetching.urls import parse_url
+from recollect.model import Document, IngestResult
+from recollect.model.contents import DocumentChunk, DocumentOutline, DocumentPart
 from recollect.model.document_record import DocumentRecord
-from recollect.model.duplicates import SameDocument
-from recollect.model.history import ErasureReceipt
+from recollect.model.duplicates import Duplicates, SameDocument
+from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff
 from recollect.model.job import Job
 from recollect.model.page import Page
+from recollect.model.time import read_time
 from recollect.operations.values import Name, Number, Text
 from recollect.pipeline import View
-from recollect.replies.documents import DocumentIdJson
-from recollect.replies.history import LifetimeJson, RestoredVersionJson, lifetime_json, restored_version_json
-from recollect.server.dependencies import DocumentReader, DocumentWriter, Reader, Writer
+from recollect.pipeline.contents import MAX_CHARACTERS
+from recollect.replies.documents import (
+    DocumentIdJson,
+    LifetimeJson,
+    RestoredVersionJson,
+    lifetime_json,
+    restored_version_json,
+)
+from recollect.server.bodies import Body
+from recollect.server.dependencies import Asking, DocumentReader, DocumentWriter, Reader, Writer
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
+from recollect.server.originals import original_reply
 from recollect.server.pages import PageCursor, PageLimit
 from recollect.server.problems import documented
-from recollect.server.schemas.documents import (
-    DescriptionBody,
-    DocumentBody,
-    ErasureBody,
-    LifetimeBody,
-    RereadBody,
-    RestoreBody,
-    UrlBody,
-)
-
-router = APIRouter(tags=["documents"], responses=documented(404))
 
 _NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "It has not changed since."}}
+
+
+_MOST = 2**31 - 2
+
+
+Version = Annotated[int | None, Query(ge=1, le=_MOST)]
+
+
+# A text that is sent as JSON; the limit of the body comes first. Longer ones are files.
+_MAX_CHARACTERS = 100_000_000
+_MAX_TAGS = 1_000
+
+
+class DocumentBody(Body):
+    """A text to be stored; the fields are those of `Document`."""
+
+    content: Text = Field(max_length=_MAX_CHARACTERS, description="What is cut, searched and quoted.")
+    source: Name | None = Field(
+        None,
+        description="Where it came from. Without an `id` it identifies the document within the collection. Left out: "
+        "the id, or the text's hash, so that one text is stored once.",
+    )
+    id: Name | None = Field(
+        None,
+        description="Identifies the document within the collection, whatever its source is: several may share a "
+        "source, such as the turns of a chat.",
+    )
+    title: Text | None = Field(None, max_length=10_000)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    tags: tuple[Name, ...] = Field((), max_length=_MAX_TAGS)
+    department: Name | None = None
+    language: Name | None = Field(None, description="ISO 639-1; left out: the collection's.")
+    event_time: Text | None = Field(None, max_length=100, description="When it happened or was written: ISO 8601.")
+    event_end: Text | None = Field(None, max_length=100, description="When that ended.")
+    ttl: Text | None = Field(
+        None, max_length=100, description="How long it is found, for instance 30d; never: without end."
+    )
+    permissions: tuple[Name, ...] | None = Field(
+        None,
+        max_length=_MAX_TAGS,
+        description="Who may read it: role:hr, user:ann; left out: as the collection says.",
+    )
+    force: bool = Field(False, description="Store it anew even if it is unchanged.")
+
+    def document(self) -> Document:
+        """As the library takes it.
+
+        Raises:
+            UsageError: A time is none.
+        """
+        return Document(
+            content=self.content,
+            source=self.source,
+            id=self.id,
+            title=self.title,
+            metadata=self.metadata,
+            tags=self.tags,
+            department=self.department,
+            language=self.language,
+            event_time=None if self.event_time is None else read_time(self.event_time, name="event_time"),
+            event_end=None if self.event_end is None else read_time(self.event_end, name="event_end"),
+            ttl=self.ttl,
+            permissions=self.permissions,
+        )
+
+
+class DescriptionBody(Body):
+    """What is said of a document; what is left out stays as it is."""
+
+    title: Text | None = Field(None, min_length=1, max_length=10_000)
+    metadata: dict[str, Any] | None = Field(None, description="All of it from now on.")
+    tags: tuple[Name, ...] | None = Field(None, max_length=_MAX_TAGS, description="All of them from now on.")
+    department: Name | None = None
+
+
+def _of_the_web(url: str) -> str:
+    try:
+        return str(parse_url(url))
+    except FetchError as exc:
+        raise ValueError(exc.reason) from exc
+
+
+class UrlBody(Body):
+    """A page of the web to be stored, or the pages of a site; the fields are the options of `recollect ingest URL`."""
+
+    url: Annotated[Text, AfterValidator(_of_the_web)] = Field(min_length=1, max_length=10_000)
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
+    headers: dict[str, Text] = Field(default_factory=dict, max_length=100, description="Sent with it, shown to nobody.")
+    data: Text | None = Field(None, max_length=1_000_000, description="Sent as the request's body.")
+    chunk_size: int | None = Field(None, ge=1, le=1_000_000)
+    chunk_overlap: int | None = Field(None, ge=0, le=1_000_000)
+    tag: tuple[Name, ...] = Field((), max_length=_MAX_TAGS)
+    grant: tuple[Name, ...] | None = Field(None, max_length=_MAX_TAGS, description="Who may read the pages.")
+    force: bool = False
+    crawl: bool = Field(False, description="Store the pages that it leads to within its site too.")
+    depth: int | None = Field(None, ge=0, le=1_000)
+    max_pages: int | None = Field(None, ge=1, le=1_000_000)
+    below: Text | None = Field(None, max_length=10_000)
+    sitemaps: bool = False
+    delay: float | None = Field(None, ge=0, le=3_600)
+
+    def plan(self) -> CrawlPlan | None:
+        """How far links are followed; None: not at all.
+
+        Raises:
+            UsageError: Options of a crawl are given without one.
+        """
+        said = {
+            "depth": self.depth,
+            "max_pages": self.max_pages,
+            "below": self.below,
+            "delay_seconds": self.delay,
+            "sitemaps": self.sitemaps or None,
+        }
+        chosen: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        if not self.crawl:
+            if chosen:
+                raise UsageError("depth, max_pages, below, sitemaps and delay are of a crawl: add crawl.")
+            return None
+        return CrawlPlan(**{"depth": 2, **chosen}).checked()
+
+
+class ErasureBody(Body):
+    """Why a document is erased."""
+
+    reason: Text | None = Field(None, max_length=10_000, description="For the receipt.")
+    scrub: bool = Field(False, description="Take it out of the database's files too; for the store's owner.")
+
+
+class RereadBody(Body):
+    """How an original is read anew."""
+
+    force: bool = Field(False, description="Store it anew even if nothing is different.")
+
+
+class RestoreBody(Body):
+    """Which version is the newest again."""
+
+    version: int = Field(ge=1, le=2**31 - 1, description="From 1.")
+
+
+class LifetimeBody(Body):
+    """How long a document is found."""
+
+    ttl: Name | None = Field(description="From now on, such as 12h or 30d; null or never: for ever.")
+
+
+router = APIRouter(tags=["documents"], responses=documented(404))
 
 
 @router.get("/collections/{name:named}/documents", summary="List the documents of a collection")
@@ -201,3 +352,88 @@ def there(caller: View, name: str) -> View:
     if name != caller.config.collection:
         caller.collections.get(name)
     return caller.view(collections=name)
+
+
+@router.get("/documents/{document_id}/content", summary="Read a document")
+def content(
+    document_id: Number,
+    caller: DocumentReader,
+    start: Annotated[int, Query(ge=0, le=_MOST, description="The first character, from 0.")] = 0,
+    length: Annotated[int, Query(ge=1, le=MAX_CHARACTERS, description="How many characters.")] = 10_000,
+) -> DocumentPart:
+    """A range of its text; offsets are characters, as searches and citations give them."""
+    return caller.contents.read(document_id, start=start, length=length)
+
+
+@router.get("/documents/{document_id}/chunks", summary="List the chunks of a document")
+def chunks(
+    document_id: Number,
+    caller: DocumentReader,
+    start: Annotated[int, Query(ge=0, le=_MOST, description="Only those that hold this character or a later one.")] = 0,
+    end: Annotated[
+        int | None, Query(ge=0, le=_MOST, description="Only those that hold a character before this one.")
+    ] = None,
+    cursor: PageCursor = None,
+    limit: PageLimit = 100,
+) -> Page[DocumentChunk]:
+    """What it is cut into, in order: what is embedded, searched and found."""
+    return caller.contents.chunks(document_id, cursor=cursor, limit=limit, start=start, end=end)
+
+
+@router.get("/documents/{document_id}/outline", summary="Outline a document")
+def outline(document_id: Number, caller: DocumentReader) -> DocumentOutline:
+    """Its headings and pages, with their offsets."""
+    return caller.contents.outline(document_id)
+
+
+@router.get("/documents/{document_id}/duplicates", name="duplicates", summary="List the documents that say the same")
+def duplicates_of(document_id: Number, caller: DocumentReader) -> Duplicates:
+    """In the same words, or nearly, as far as they may be read."""
+    return caller.documents.duplicates(document_id)
+
+
+@router.get("/documents/{document_id}/history", summary="List the versions of a document")
+def history(document_id: Number, caller: DocumentReader) -> DocumentHistory:
+    """As `recollect history --json`; it may be deleted."""
+    return caller.documents.history(document_id)
+
+
+@router.get("/documents/{document_id}/diff", summary="Compare two versions of a document")
+async def diff(
+    document_id: Number,
+    caller: DocumentReader,
+    service: Asking,
+    request: Request,
+    from_: Annotated[Version, Query(alias="from", description="Left out: the one before `to`.")] = None,
+    to: Annotated[Version, Query(description="Left out: the newest.")] = None,
+    context_lines: Annotated[int, Query(ge=0, le=1_000, description="Unchanged lines around each change.")] = 3,
+) -> VersionDiff:
+    """As `recollect diff --json`."""
+
+    def compared() -> VersionDiff:
+        return caller.documents.diff(document_id, from_version=from_, to_version=to, context_lines=context_lines)
+
+    return await service.searches.run(request, compared)
+
+
+@router.get(
+    "/documents/{document_id}/original",
+    summary="Download the file that a document was read from",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/octet-stream": {}}, "description": "The file, byte by byte."},
+        206: {"content": {"application/octet-stream": {}}, "description": "The range that was asked for."},
+        304: {"description": "It has not changed since."},
+        **documented(416),
+    },
+)
+def original(
+    document_id: Number,
+    caller: DocumentReader,
+    wanted: Annotated[str | None, Header(alias="Range", max_length=200, description="One range of bytes.")] = None,
+    if_none_match: IfNoneMatch = None,
+    if_range: Annotated[str | None, Header(max_length=200, description="The range only if this is its `ETag`.")] = None,
+) -> Response:
+    """As it came, for downloading; its `ETag` is its hash. Originals of uploads are kept by default."""
+    found = caller.contents.original(document_id)
+    return original_reply(found, wanted=wanted, if_none_match=if_none_match, if_range=if_range)

@@ -1,10 +1,11 @@
-"""``/v1/search``, ``/v1/ask``, ``/v1/context``, ``/v1/why-not``."""
+"""``/v1/search``, ``/v1/ask``, ``/v1/context``, ``/v1/why-not`` and ``/v1/streams``."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Header, Path, Request, Security
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -14,32 +15,40 @@ from recollect.model.contents import DocumentEntry, GrepReply
 from recollect.model.page import Page
 from recollect.pipeline import View
 from recollect.pipeline.standpoint import EVERY_COLLECTION
-from recollect.replies.answers import AnswerJson, answer_json
 from recollect.replies.contexts import (
     AssembledContextJson,
     ContextAssemblyJson,
     assembled_context_json,
     context_assembly_json,
 )
-from recollect.replies.history import EvidenceDiffJson, evidence_diff_json
-from recollect.replies.search import SearchHintsJson, SearchReplyJson, search_reply_json
-from recollect.replies.why_not import WhyNotJson, why_not_json
+from recollect.replies.documents import EvidenceDiffJson, evidence_diff_json
+from recollect.replies.retrieval import (
+    AnswerJson,
+    SearchHintsJson,
+    SearchReplyJson,
+    WhyNotJson,
+    answer_json,
+    search_reply_json,
+    why_not_json,
+)
 from recollect.server.admission import hand_over
-from recollect.server.dependencies import Asking, Reader, service_of, streaming
-from recollect.server.kept_streams import KeepStream, answer_response
-from recollect.server.leaving import while_connected
-from recollect.server.problems import documented
-from recollect.server.schemas.base import Viewpoint
-from recollect.server.schemas.contents import EntriesBody, GrepBody
-from recollect.server.schemas.retrieval import (
+from recollect.server.bodies import (
     AskBody,
     AssemblyBody,
     ContextBody,
     DiffBody,
+    EntriesBody,
+    GrepBody,
     SearchBody,
     SearchOptions,
+    Viewpoint,
     WhyNotBody,
 )
+from recollect.server.caller import Caller
+from recollect.server.dependencies import Asking, Reader, asking, service_of, streaming
+from recollect.server.kept_streams import KeepStream, answer_response
+from recollect.server.leaving import while_connected
+from recollect.server.problems import documented
 from recollect.server.sse import ANSWER_EVENTS, answer_events, documented_events, wants_events
 
 router = APIRouter(tags=["retrieval"], responses=documented(404))
@@ -188,3 +197,37 @@ def hints(view: View, options: RetrievalOptions) -> list[str]:
     ):
         return ["Every collection is empty." if everywhere else f"The collection {at.names[0]!r} is empty."]
     return view.documents.filter_hints(options)
+
+
+# `/v1/streams`: answers whose connection broke, gone on with.
+
+
+_Reader = Annotated[Caller, Security(asking, scopes=["read"])]
+
+
+_Stream = Annotated[str, Path(max_length=100, description="`Recollect-Stream` of the response that broke off.")]
+
+
+@router.get(
+    "/streams/{stream}",
+    summary="Go on with an answer",
+    response_class=Response,
+    responses={
+        200: {"content": documented_events(*ANSWER_EVENTS), "description": "What had not come of it."},
+        **documented(409),
+    },
+)
+async def resume(
+    stream: _Stream,
+    caller: _Reader,
+    service: Asking,
+    last_event_id: Annotated[int, Header(ge=0, le=2**53, description="Goes on behind this event.")] = 0,
+) -> Response:
+    """One that was asked for with `Recollect-Keep-Stream`, by whoever asked for it, in the process that writes it."""
+    return service.kept.resume(stream, caller, last_event_id)
+
+
+@router.delete("/streams/{stream}", status_code=204, summary="End an answer")
+async def end(stream: _Stream, caller: _Reader, service: Asking) -> None:
+    """Nobody waits for it any more: the model stops."""
+    service.kept.end(stream, caller)

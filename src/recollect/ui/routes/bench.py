@@ -20,8 +20,7 @@ from recollect.model.time import read_time
 from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases, save_case, saved_cases, suite_of
 from recollect.pipeline.temporal import known_span
 from recollect.retrieval.rerank.registry import DEFAULTS as RERANKERS
-from recollect.server.schemas.base import Asker, acting_as
-from recollect.server.schemas.retrieval import SearchOptions
+from recollect.server.bodies import Asker, SearchOptions, acting_as
 from recollect.ui.page_route import page_router
 from recollect.ui.visit import BENCH, PAGE_HEADERS, Visit, Visiting
 
@@ -402,8 +401,6 @@ def _counted(results: Sequence[RetrievedContext]) -> list[int]:
 
 
 CASES = f"{BENCH.path}/cases"
-
-
 _MEASURES = {"recall": _("recall"), "precision": _("precision"), "mrr": _("mrr")}
 
 

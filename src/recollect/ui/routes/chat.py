@@ -33,13 +33,12 @@ from recollect.pipeline.models import EXTRACTIVE
 from recollect.pipeline.remembered_answers import SOURCES
 from recollect.pipeline.search import label
 from recollect.server.admission import hand_over
+from recollect.server.bodies import ChatBody, Moment
 from recollect.server.forms import received_form
 from recollect.server.kept_streams import KeepStream, answer_response
 from recollect.server.leaving import while_connected
 from recollect.server.openai.model_names import configured_model, may_be_named, named_models, written_by
 from recollect.server.pages import Page
-from recollect.server.schemas.base import Moment
-from recollect.server.schemas.retrieval import ChatBody
 from recollect.server.sse import wants_events
 from recollect.ui.conversation import (
     Exchange,

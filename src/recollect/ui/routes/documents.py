@@ -19,8 +19,8 @@ from recollect.model.record import json_of
 from recollect.model.time import read_time
 from recollect.operations.values import Name, Number
 from recollect.pipeline import View
+from recollect.server.bodies import Moment
 from recollect.server.originals import original_reply
-from recollect.server.schemas.base import Moment
 from recollect.ui.drawn_text import DrawnText, Quote, draw, quote_of
 from recollect.ui.page_route import page_router
 from recollect.ui.visit import LIBRARY, Visit, Visiting

@@ -20,9 +20,9 @@ from recollect.model.key import ApiKey
 from recollect.operations.values import Text
 from recollect.pipeline.chat import Conversation
 from recollect.server.admission import admit
+from recollect.server.bodies import Body
 from recollect.server.dependencies import service_of
 from recollect.server.requests import address_of
-from recollect.server.schemas.base import Body
 from recollect.server.service import Service
 from recollect.server.sse import answer_events, event_stream
 from recollect.ui.assets import STATIC

@@ -1,30 +1,85 @@
-"""Where documents come from."""
+"""Jobs, waited for, and sources, whose refreshes are jobs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from recollect.client.calls.base import Call, Calls, Steps, once, reading
-from recollect.client.calls.declared import asked
-from recollect.client.calls.ingesting import waited
-from recollect.client.calls.work import JobCalls
-from recollect.client.options import duration_text
+from recollect.client.calls.base import Call, Calls, EventStream, Pause, Steps, as_it_is, asked, once, reading
 from recollect.client.place import given
-from recollect.client.problems import error_of_kind
-from recollect.client.reading import Json, read
+from recollect.client.requests import error_of_kind
+from recollect.client.wire import Json, duration_text, read
 from recollect.errors import NotFoundError, SourceError
 from recollect.ingest.report import FileError, IngestProgress, IngestReport
 from recollect.model.job import Job
 from recollect.model.page import Page
 from recollect.model.source import SourceRecord
+from recollect.operations.collections import SourceOperations
 from recollect.operations.declaring import operations_of
-from recollect.operations.sources import SourceOperations
+from recollect.operations.jobs import JobOperations
 
 if TYPE_CHECKING:
+    from recollect.client.calls.base import Event
     from recollect.ingest.report import ProgressCallback
     from recollect.model.time import Duration
+
+
+class JobCalls(Calls):
+    """Work in the background; see `recollect.View.jobs`. Workers of the server run it, and nobody who waits here."""
+
+    get = asked(operations_of(JobOperations)["get"])
+    cancel = asked(operations_of(JobOperations)["cancel"])
+
+    def events(self, job_id: int) -> EventStream[Job]:
+        """A job as it is, and whenever it has come further, until it has ended.
+
+        A connection that breaks is made anew, and goes on where it was.
+        """
+        self._at.require_present()
+        call: Call[Any] = Call(method="GET", path=f"/v1/jobs/{job_id}/events", read=as_it_is)
+        return EventStream(call=call, read=_job_event, ends=frozenset({"done"}), resumes="restarted")
+
+
+def _job_event(event: Event) -> Sequence[Job]:
+    return [reading(Job)(event.json())] if event.name in {"job", "done"} else []
+
+
+def length_of(seconds: float | None) -> timedelta | None:
+    """A length of time that a reply tells in seconds."""
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+_FIRST_LOOK = 0.05
+_SELDOM_LOOK = 2.0
+
+
+def waited(
+    jobs: JobCalls,
+    job: Job,
+    *,
+    timeout_seconds: float | None = None,
+    on_progress: Callable[[Job], None] | None = None,
+    settled: Callable[[Job], bool] | None = None,
+) -> Steps[Job]:
+    """A job when it has ended (or is ``settled``), or when it has been waited for so long."""
+    deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    wait, seen = _FIRST_LOOK, None
+    while True:
+        if job != seen:
+            seen, wait = job, _FIRST_LOOK
+            if on_progress is not None:
+                on_progress(job)
+        over = job.ended if settled is None else settled(job)
+        if over or (deadline is not None and time.monotonic() >= deadline):
+            return job
+        yield Pause(wait if deadline is None else max(0.0, min(wait, deadline - time.monotonic())))
+        wait = min(wait * 1.5, _SELDOM_LOOK)
+        job = yield jobs.get(job.job_id)
+
+
+# Where documents come from.
 
 
 class SourceCalls(Calls):

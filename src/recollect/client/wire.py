@@ -11,10 +11,11 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cache, partial
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from recollect.errors import UsageError
 from recollect.model import (
     Answer,
     Citation,
@@ -26,8 +27,17 @@ from recollect.model import (
 )
 from recollect.model.answer import Nearest
 from recollect.model.outline import Heading
+from recollect.model.search_options import names_of, search_options
+from recollect.model.time import read_duration
+
+if TYPE_CHECKING:
+    from recollect.model import RetrievalOptions
+    from recollect.model.memory import RecallOptions
+    from recollect.model.time import Duration, Moment
+
 
 T = TypeVar("T")
+
 
 Json = Mapping[str, Any]
 
@@ -136,4 +146,66 @@ def answer_of(told: Json) -> Answer:
         told,
         text=told["answer"],
         nearest=None if nearest is None else read(Nearest, nearest, evidence=read(Citation, nearest, marker=0)),
+    )
+
+
+# How a search is asked for over HTTP: the options of the library under the names that the server has for them.
+
+
+# What a server looks up, or does, by itself.
+_OWN = {"outline"}
+
+
+def search_body(options: RetrievalOptions | None) -> dict[str, Any]:
+    """The options of a search; None: as the server is configured.
+
+    Raises:
+        UsageError: One of them is none that a server takes.
+    """
+    if options is None:
+        return {}
+    for option in search_options():
+        if not option.remote and option.field not in _OWN and getattr(options, option.field) != option.default:
+            raise UsageError(f"{option.field} is an option of a search in this process: a server decides it itself.")
+    given = {name: value for name, value in names_of(options).items() if name not in _OWN}
+    return {name: _written(name, value) for name, value in given.items()}
+
+
+def _written(name: str, value: object) -> object:
+    if name == "event_window":
+        return duration_text(cast("Duration", value))
+    if isinstance(value, date):
+        return value.isoformat()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def recall_body(options: RecallOptions | None, *, turns: bool) -> dict[str, Any]:
+    """The options of a search of what was said, or with ``turns`` false of the facts drawn from it.
+
+    Raises:
+        UsageError: Something is asked for that a server does not do.
+    """
+    if options is None:
+        return {}
+    body: dict[str, Any] = {"top_k": options.top_k, "mode": options.mode}
+    if not options.counted:
+        raise UsageError("counted is an option of a search in this process: a server counts what it shows.")
+    if not turns:
+        return body
+    if options.before != options.after:
+        raise UsageError("A server shows as many turns before each as after it: give both the same number.")
+    body["neighbours"] = options.before
+    sides = {"since": options.since, "until": options.until}
+    return body | {name: side.isoformat() for name, side in sides.items() if side is not None}
+
+
+def moment_text(moment: Moment) -> str:
+    """A time, as a body has it."""
+    return moment if isinstance(moment, str) else moment.isoformat()
+
+
+def duration_text(duration: Duration) -> str:
+    """A length of time, as a body has it."""
+    return (
+        duration if isinstance(duration, str) else f"{round(read_duration(duration, name='duration').total_seconds())}s"
     )

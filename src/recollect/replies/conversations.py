@@ -1,4 +1,4 @@
-"""The conversations that are remembered, and the sessions that have documents of their own."""
+"""Conversations, sessions with documents, and what searches of turns and facts reply."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NotRequired
 
 from recollect.model.document_session import DocumentSession
-from recollect.model.memory import Episode, SessionRecord
+from recollect.model.facts import RecalledFact
+from recollect.model.memory import Episode, RecallMode, Recollection, SessionRecord
 from recollect.replies._shape import Shape, Timestamp, iso
 
 if TYPE_CHECKING:
@@ -120,3 +121,29 @@ def forgotten_turns_json(session: str, *, removed: int) -> ForgottenTurnsJson:
 def ended_session_json(session: str, *, documents: int) -> EndedSessionJson:
     """A session that was ended, with so many documents."""
     return {"ended": session, "documents": documents}
+
+
+# What a search of facts replies.
+
+
+class FactSearchJson(Shape):
+    """The facts that answer a question."""
+
+    query: str
+    """As asked."""
+    mode: RecallMode
+    results: list[RecalledFact]
+    """Best first."""
+
+
+# What a search of conversations replies.
+
+
+class RecallJson(Shape):
+    """What was said that answers a question."""
+
+    query: str
+    """As asked."""
+    mode: RecallMode
+    results: list[Recollection]
+    """Best first."""
