@@ -129,15 +129,15 @@ def test_what_is_configured_is_listed_and_tried(hosted, servers):
 
 
 def test_servers_and_keys_are_found_and_given_as_settings(recollect, serve, monkeypatch):
-    from recollect.providers import detection
+    from recollect.providers import catalogue
 
     found = serve(ollama.Chat())
     monkeypatch.setattr(
-        detection,
+        catalogue,
         "KNOWN_SERVERS",
         (
-            detection.KnownServer("Ollama", int(found.base_url.rpartition(":")[2]), "ollama", "/api/tags"),
-            detection.KnownServer("vLLM", int(serve(openai.Embeddings()).base_url.rpartition(":")[2]), "openai", "/"),
+            catalogue.KnownServer("Ollama", int(found.base_url.rpartition(":")[2]), "ollama", "/api/tags"),
+            catalogue.KnownServer("vLLM", int(serve(openai.Embeddings()).base_url.rpartition(":")[2]), "openai", "/"),
         ),
     )
     for name in ("OPENAI_API_KEY", "VOYAGE_API_KEY", "HF_TOKEN", "CO_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):

@@ -13,7 +13,7 @@ from wire_formats.server import REPLY, ModelServer
 from recollect.answer.synchronous import iterate
 from recollect.errors import ProviderError
 from recollect.llm import ChatMessage, ScriptedChatModel
-from recollect.llm.completion import complete
+from recollect.llm.base import complete
 from recollect.model import Scope, asked_for
 from recollect.model.asking import asking_tenant
 

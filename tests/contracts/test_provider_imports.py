@@ -40,8 +40,7 @@ def ask_everybody():
     from wire_formats import WIRES
     from wire_formats.server import KEY, ModelServer
 
-    from recollect.llm.base import ChatMessage
-    from recollect.llm.completion import complete
+    from recollect.llm.base import ChatMessage, complete
     from recollect.providers.connection import Secret
 
     async def collected(model):

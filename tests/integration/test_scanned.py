@@ -10,7 +10,7 @@ import pypdfium2.raw as pdfium
 import pytest
 
 from recollect.documents import formats, reader
-from recollect.documents.ocr import available
+from recollect.documents.ocr import readings
 from recollect.pipeline.job_tasks import _told
 from recollect.replies.documents import ingest_report_json
 from recollect.replies.retrieval import answer_json
@@ -75,7 +75,7 @@ def test_scanned_pages_and_a_photograph_are_found_and_cited_with_their_page(pipe
 
 
 def test_without_the_extra_an_ingest_names_what_it_could_not_read(pipeline, folder, monkeypatch):
-    for module in (formats, reader, available):
+    for module in (formats, reader, readings):
         monkeypatch.setattr(module, "can_recognise", lambda: False)
     report = pipeline.ingest([folder])
     assert (report.added, report.failed, report.skip_reasons) == (0, 1, {"unsupported": 2})
@@ -86,7 +86,7 @@ def test_without_the_extra_an_ingest_names_what_it_could_not_read(pipeline, fold
 
 
 def test_pages_that_were_not_read_are_named_in_every_report(pipeline, folder, monkeypatch):
-    for module in (formats, reader, available):
+    for module in (formats, reader, readings):
         monkeypatch.setattr(module, "can_recognise", lambda: False)
     scan = pypdfium2.PdfDocument(folder / "handbook.pdf")
     page = scan[0]

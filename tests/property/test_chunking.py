@@ -9,18 +9,18 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from recollect.chunking.base import LONGEST_TOKEN, count_tokens, tokenize
 from recollect.chunking.chunkers import (
     FixedSizeChunker,
     HierarchicalChunker,
     MarkdownChunker,
     ParagraphChunker,
     RecursiveChunker,
+    SemanticChunker,
     SlidingWindowChunker,
 )
 from recollect.chunking.registry import PluggedChunker
-from recollect.chunking.semantic import SemanticChunker
 from recollect.chunking.sentences import sentence_spans
-from recollect.chunking.tokens import LONGEST_TOKEN, count_tokens, tokenize
 from recollect.model import Document, Heading, PageSpan
 
 SNIPPETS = [

@@ -9,8 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from recollect.llm.base import ChatMessage, ChatModel
-from recollect.llm.completion import completion
+from recollect.llm.base import ChatMessage, ChatModel, completion
 
 if TYPE_CHECKING:
     from recollect.model import TokenUsage

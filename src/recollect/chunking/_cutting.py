@@ -1,21 +1,25 @@
-"""Pieces of limited size: where a text may be cut, where spans are cut for their length, and short ones merged."""
+"""Pieces of limited size: how long spans are, where they are cut, how short ones are merged, and their chunks."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from recollect.chunking._measure import Ruler, first_word, last_word, skip_space, trim, whole_character_cut
+from recollect.chunking.base import count_tokens
+from recollect.chunking.base import tokenize as default_tokenize
 from recollect.chunking.sentences import sentence_spans
-from recollect.model import Document, Heading
+from recollect.model import Chunk, Document, Heading
+from recollect.model.chunk import SECTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from recollect.chunking.base import Span
+    from recollect.chunking.base import Span, Tokenize, Unit
 
 
 # Where a document may be cut: the starts of its headings, given or found, paragraphs, lines and sentences.
@@ -386,7 +390,6 @@ class Grouper:
 
 # Tables with pipes, as Markdown writes them: where they stand, and what a piece of one must say to be understood.
 
-
 # No repeated group holds what follows it, so that the time grows with the text alone.
 _HEAD = re.compile(r"^(\|[^\n]*)\n\|[ \t]*:?-[-:| \t]*$", re.MULTILINE)
 
@@ -482,3 +485,265 @@ def _rows(content: str, table: TableSpan) -> list[int]:
         rows.append(position + 1)
         position = content.find("\n", position + 1, table.end)
     return rows
+
+
+# Lengths in characters or tokens, how far a limit reaches, and where neither words nor characters are torn.
+
+
+# Whitespace, words, and cuts that do not tear a character apart.
+
+_SPACE = re.compile(r"\s*")
+_GAP = re.compile(r"\s+")
+_JOINER = "\u200d"
+_LONGEST_CLUSTER = 16
+
+
+def skip_space(text: str, position: int) -> int:
+    """The first position from ``position`` on that holds no whitespace, or the text's length."""
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def trim(text: str, start: int, end: int) -> Span:
+    """The span without whitespace at its ends; an empty span where it holds nothing else."""
+    start = min(skip_space(text, start), end)
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def whole_character_cut(text: str, position: int, floor: int) -> int:
+    """The last position in ``floor + 1 … position`` that separates no mark from its base.
+
+    Where there is none nearby, ``position`` itself: a limit is kept in any case.
+    """
+    for cut in range(position, max(floor, position - _LONGEST_CLUSTER), -1):
+        if cut >= len(text) or not _joins(text, cut):
+            return cut
+    return position
+
+
+def last_word(text: str, floor: int, limit: int) -> int | None:
+    """The last position in ``floor + 1 … limit`` that begins a word, or None.
+
+    ``text[limit]`` must not be whitespace.
+    """
+    if limit > floor and text[limit - 1].isspace():
+        return limit
+    head = text[floor:limit].rsplit(None, 1)
+    begin = limit - len(head[-1]) if head else floor
+    return begin if begin > floor else None
+
+
+def first_word(text: str, start: int, end: int) -> int:
+    """The first position in ``start … end`` that begins a word; ``end`` where there is none."""
+    if start == 0 or text[start - 1].isspace():
+        return min(skip_space(text, start), end)
+    gap = _GAP.search(text, start, end)
+    return min(skip_space(text, gap.start()), end) if gap else end
+
+
+def _joins(text: str, cut: int) -> bool:
+    after, before = text[cut], text[cut - 1]
+    return (
+        unicodedata.category(after).startswith("M")
+        or after == _JOINER
+        or before == _JOINER
+        or "\U0001f3fb" <= after <= "\U0001f3ff"
+        or (before, after) == ("\r", "\n")
+    )
+
+
+class Ruler(Protocol):
+    """Measures spans of one text in one unit."""
+
+    def length(self, start: int, end: int) -> int:
+        """The span's length."""
+        ...
+
+    def furthest_end(self, start: int, limit: int) -> int:
+        """The largest end of a span from ``start`` of at most ``limit`` units, at least one character away."""
+        ...
+
+    def earliest_start(self, end: int, limit: int) -> int:
+        """The smallest start of a span up to ``end`` of at most ``limit`` units."""
+        ...
+
+    def token_count(self, start: int, end: int) -> int:
+        """The span's length in tokens, whatever the unit."""
+        ...
+
+
+class CharacterRuler:
+    """Measures in code points."""
+
+    def __init__(self, text: str, tokenize: Tokenize | None) -> None:
+        self._text = text
+        self._tokenize = tokenize
+
+    def length(self, start: int, end: int) -> int:
+        return end - start
+
+    def furthest_end(self, start: int, limit: int) -> int:
+        return min(start + limit, len(self._text))
+
+    def earliest_start(self, end: int, limit: int) -> int:
+        return max(end - limit, 0)
+
+    def token_count(self, start: int, end: int) -> int:
+        piece = self._text[start:end]
+        return count_tokens(piece) if self._tokenize is None else len(self._tokenize(piece))
+
+
+class TokenRuler:
+    """Measures in the tokens of the whole text that a span touches."""
+
+    def __init__(self, text: str, tokenize: Tokenize | None) -> None:
+        self._end_of_text = len(text)
+        self._starts = array("q")
+        self._ends = array("q")
+        # Tokenisers may report empty spans and several tokens for one character; ascending arrays allow bisection.
+        for start, end in (tokenize or default_tokenize)(text):
+            if start < end:
+                self._starts.append(max(start, self._starts[-1] if self._starts else 0))
+                self._ends.append(max(end, self._ends[-1] if self._ends else 0))
+
+    def length(self, start: int, end: int) -> int:
+        return max(bisect_left(self._starts, end) - bisect_right(self._ends, start), 0)
+
+    def furthest_end(self, start: int, limit: int) -> int:
+        beyond = bisect_right(self._ends, start) + limit
+        if beyond >= len(self._starts):
+            return self._end_of_text
+        return max(self._starts[beyond], start + 1)
+
+    def earliest_start(self, end: int, limit: int) -> int:
+        before = bisect_left(self._starts, end) - limit
+        return min(self._ends[before - 1], end) if before > 0 else 0
+
+    def token_count(self, start: int, end: int) -> int:
+        return self.length(start, end)
+
+
+def ruler_for(text: str, *, unit: Unit, tokenize: Tokenize | None) -> Ruler:
+    """The ruler of a text in a unit; ``tokenize`` None means the default tokeniser."""
+    return CharacterRuler(text, tokenize) if unit == "characters" else TokenRuler(text, tokenize)
+
+
+# From spans to chunks: trimming, sections, pages, token counts.
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A span that is to become a chunk."""
+
+    start: int
+    end: int
+    parent: Span | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def build_chunks(
+    document: Document, pieces: Iterable[Piece], ruler: Ruler, *, headings: Sequence[Heading] | None = None
+) -> list[Chunk]:
+    """Make chunks of spans in ascending order of their starts.
+
+    Spans are trimmed; one that holds only whitespace, or lies inside the one before it, gives no chunk.
+
+    Args:
+        document: What the spans are spans of.
+        pieces: The spans.
+        ruler: Counts the tokens.
+        headings: Where the sections come from; None: the document's own headings.
+    """
+    content = document.content
+    sections = Sections(content, document.headings if headings is None else headings)
+    tables = Tables(content)
+    chunks: list[Chunk] = []
+    for piece in pieces:
+        start, end = trim(content, piece.start, piece.end)
+        if start >= end or (chunks and end <= chunks[-1].end_offset):
+            continue
+        index = sections.index_of_span(start, end)
+        chunks.append(
+            Chunk(
+                text=content[start:end],
+                position=len(chunks),
+                start_offset=start,
+                end_offset=end,
+                section=sections.path(index),
+                page=document.page_at(start),
+                token_count=ruler.token_count(start, end),
+                parent=piece.parent,
+                metadata={**piece.metadata, **_of_table(tables.containing(start)), **sections.behind(index, end)},
+            )
+        )
+    return chunks
+
+
+def _of_table(table: TableSpan | None) -> dict[str, str]:
+    """What a piece of a table does not say itself: what names its columns, and the line above the table."""
+    if table is None:
+        return {}
+    caption = {"table_caption": table.caption} if table.caption else {}
+    return {"table_header": table.header, **caption}
+
+
+class Sections:
+    """Section paths as ``Document.section_path`` gives them, in time that does not grow with the headings."""
+
+    def __init__(self, content: str, headings: Sequence[Heading]) -> None:
+        self._content = content
+        self._headings = headings
+        self._starts = [heading.start_offset for heading in headings]
+        self._above: list[int] = []
+        for index, heading in enumerate(headings):
+            above = index - 1
+            while above >= 0 and headings[above].level >= heading.level:
+                above = self._above[above]
+            self._above.append(-1 if heading.level <= 1 else above)
+
+    def index_at(self, offset: int) -> int:
+        """The index of the heading that the character at ``offset`` stands under, or -1."""
+        return bisect_right(self._starts, offset) - 1
+
+    def index_of_span(self, start: int, end: int) -> int:
+        """The index of the heading of a span's first character that is no heading's, or of its last heading."""
+        index = self.index_at(start)
+        while index >= 0 and start < self._headings[index].end_offset:
+            start = skip_space(self._content, self._headings[index].end_offset)
+            if start >= end:
+                break
+            index = self.index_at(start)
+        return index
+
+    def behind(self, index: int, end: int) -> dict[str, list[list[object]]]:
+        """Where a span that ends at ``end`` goes on under another heading, and what is above it there."""
+        begun = range(index + 1, bisect_left(self._starts, end))
+        found: list[list[object]] = [[self._starts[one], " > ".join(self.path(one))] for one in begun]
+        return {SECTIONS: found} if found else {}
+
+    def path(self, index: int) -> tuple[str, ...]:
+        """Titles from the outermost heading to the one with that index; empty for -1."""
+        titles: list[str] = []
+        while index >= 0:
+            titles.append(self._headings[index].title)
+            index = self._above[index]
+        return tuple(reversed(titles))
+
+
+# Windows of equal length that move over a text in equal steps.
+
+
+def windows(content: str, ruler: Ruler, *, size: int, stride: int) -> Iterator[Piece]:
+    """Windows of at most ``size`` units, each starting at most ``stride`` units behind the one before.
+
+    Both ends give way by a few characters where they would tear a character from its combining marks.
+    """
+    start = 0
+    while start < len(content):
+        end = whole_character_cut(content, ruler.furthest_end(start, size), start)
+        yield Piece(start, end)
+        if end >= len(content):
+            return
+        start = min(whole_character_cut(content, ruler.furthest_end(start, stride), start), end)

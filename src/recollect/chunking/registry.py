@@ -13,9 +13,9 @@ from recollect.chunking.chunkers import (
     MarkdownChunker,
     ParagraphChunker,
     RecursiveChunker,
+    SemanticChunker,
     SlidingWindowChunker,
 )
-from recollect.chunking.semantic import SemanticChunker
 from recollect.errors import PluginError, UsageError
 from recollect.familiar_names import meant_argument
 from recollect.model import Chunk, Document

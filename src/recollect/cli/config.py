@@ -14,8 +14,7 @@ from recollect.cli._terminal import one_line
 from recollect.config.inspection import inspect_settings
 from recollect.errors import ConfigurationError, RecollectError
 from recollect.installation import install_command
-from recollect.providers.catalogue import PROVIDERS
-from recollect.providers.detection import detect_keys
+from recollect.providers.catalogue import PROVIDERS, detect_keys
 from recollect.providers.registry import installed
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.migrate import code_schema_version, stored_schema_version

@@ -17,13 +17,12 @@ from recollect.cli._options import command
 from recollect.cli._terminal import one_line
 from recollect.errors import RecollectError
 from recollect.installation import install_command
-from recollect.llm.base import ChatMessage
-from recollect.llm.completion import complete
+from recollect.llm.base import ChatMessage, complete
 from recollect.pipeline.models import embedding_model, language_model, reranking_model
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
-    from recollect.providers.detection import FoundKey, FoundServer
+    from recollect.providers.catalogue import FoundKey, FoundServer
 
 app = typer.Typer(
     help="Whose models are configured and installed, whether they answer, and what else there is.",
@@ -41,8 +40,7 @@ class _Section(StrEnum):
 
 def _list(ctx: CommandContext) -> int:
     """List the providers: what each can do, whether its package and its key are there, and what is configured."""
-    from recollect.providers.catalogue import PROVIDERS
-    from recollect.providers.detection import detect_keys
+    from recollect.providers.catalogue import PROVIDERS, detect_keys
     from recollect.providers.registry import installed
 
     keys = {key.provider: key.variable for key in reversed(detect_keys())}
@@ -161,7 +159,7 @@ def _try_answer(config: RAGConfig) -> str:
 
 def _detect(ctx: CommandContext) -> int:
     """Look for model servers on this machine and keys in the environment, and print the settings that use them."""
-    from recollect.providers.detection import detect_keys, detect_servers
+    from recollect.providers.catalogue import detect_keys, detect_servers
 
     servers, keys = detect_servers(), detect_keys()
     if ctx.json:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from recollect.chunking.base import LONGEST_TOKEN, tokenize
 from recollect.chunking.sentences import sentence_spans
-from recollect.chunking.tokens import LONGEST_TOKEN, tokenize
 from recollect.errors import UsageError
 from recollect.llm.base import estimate_tokens
 

@@ -12,10 +12,9 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from recollect.documents._charts import Chart, read_chart
-from recollect.documents._packed import relations_of, with_parts
+from recollect.documents._packed import parse_tree, parse_whole, relations_of, with_parts
 from recollect.documents._parsed import one_line
-from recollect.documents._xml import parse_tree, parse_whole
+from recollect.documents._sheets import Chart, read_chart
 
 # The text of Word documents as it is seen, put in place before kreuzberg reads it.
 #

@@ -13,18 +13,13 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from recollect.documents._cells import tables_of_sheet
-from recollect.documents._charts import read_chart
 from recollect.documents._docx import comments_of, protect, restore
-from recollect.documents._mail import marks_of
+from recollect.documents._mail import marks_of, outlook_parts
 from recollect.documents._metadata import parse_time
-from recollect.documents._ods import parse_ods
-from recollect.documents._outlook import outlook_parts
-from recollect.documents._packed import drawings_not_read, relations_of, with_parts
-from recollect.documents._parsed import Fact, Parsed, TextBuilder, one_line
-from recollect.documents._sheets import cells_as_shown
+from recollect.documents._packed import drawings_not_read, parse_tree, parse_whole, relations_of, with_parts
+from recollect.documents._parsed import Fact, Parsed, TextBuilder, one_line, tables_of_sheet
+from recollect.documents._sheets import cells_as_shown, parse_ods, read_chart
 from recollect.documents._text import clean
-from recollect.documents._xml import parse_tree, parse_whole
 from recollect.documents.formats import DOCX, MSG, ODS, PPTX, XLS, XLSX, Format, UnreadableError
 
 if TYPE_CHECKING:

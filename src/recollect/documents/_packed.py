@@ -1,4 +1,4 @@
-"""Office files are archives: some of their parts replaced before they are read, and those named that are not."""
+"""Office files are archives of XML: parts replaced before they are read, and those named that are not."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from posixpath import dirname, join, normpath
+from typing import Any
 
-from recollect.documents._xml import parse_tree
 from recollect.documents.formats import UnreadableError
 
 # Drawings of Windows, whose lines and words nothing reads here. Smaller ones are bullets and symbols.
@@ -74,3 +74,36 @@ def relations_of(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, st
         whole = target.lstrip("/") if target.startswith("/") else normpath(join(dirname(part), target))
         found[str(one.get("Id", ""))] = (str(one.get("Type", "")).rpartition("/")[2], whole)
     return found
+
+
+# XML from strangers: nothing that it names is loaded, nothing in it is expanded.
+
+
+def parse_tree(data: bytes) -> Any:  # noqa: ANN401 - an element of lxml, which has no types
+    """The root element; None where there is none. Damage is passed over as far as it can be."""
+    return _parsed(data, recover=True)
+
+
+def parse_whole(data: bytes) -> Any:  # noqa: ANN401 - as above
+    """The root element of XML that is to be written again; None where something of it would be lost on the way."""
+    root = _parsed(data, recover=False)
+    return None if root is None or root.getroottree().docinfo.doctype else root
+
+
+def _parsed(data: bytes, *, recover: bool) -> Any:  # noqa: ANN401 - as above
+    from lxml import etree
+
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        dtd_validation=False,
+        huge_tree=False,
+        recover=recover,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        return etree.fromstring(data, parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None

@@ -24,8 +24,7 @@ from typing import Any
 
 from recollect.documents._wire import as_message, receive, send
 from recollect.documents.formats import UnreadableError, format_of_name, format_of_type, is_picture_name
-from recollect.documents.ocr.available import can_recognise
-from recollect.documents.ocr.readings import readings_of_json
+from recollect.documents.ocr.readings import can_recognise, readings_of_json
 from recollect.documents.reader import parse
 
 _WATCH_MILLISECONDS = 20

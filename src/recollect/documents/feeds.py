@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.documents._html import parse_markup
 from recollect.documents._metadata import parse_time
+from recollect.documents._packed import parse_tree
 from recollect.documents._parsed import Parsed, TextBuilder, one_line
 from recollect.documents._text import decode
-from recollect.documents._xml import parse_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

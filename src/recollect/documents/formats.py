@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from recollect.documents.ocr.available import can_open_heic, can_recognise
+from recollect.documents.ocr.readings import can_open_heic, can_recognise
 from recollect.installation import install_command
 
 Kind = Literal[

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from posixpath import dirname, join, normpath
 from typing import Any, Protocol
 
+from recollect.documents._packed import parse_tree
 from recollect.documents._parsed import one_line
-from recollect.documents._xml import parse_tree
 from recollect.documents.formats import UnreadableError, detect
 from recollect.documents.pdf import figures_of_pdf
 from recollect.model import Document, LineBox, PageSpan

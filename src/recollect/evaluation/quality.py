@@ -21,8 +21,7 @@ from recollect.answer.statements import MARKER, bare, statement_spans
 from recollect.errors import ProviderError, UsageError
 from recollect.evaluation.case_files import Case, Suite, plain
 from recollect.evaluation.rag_test import Ask, CaseResult, Progress, SuiteResult, below, misjudged, tracked
-from recollect.llm.base import ChatMessage
-from recollect.llm.completion import complete
+from recollect.llm.base import ChatMessage, complete
 from recollect.model import Answer
 
 if TYPE_CHECKING:

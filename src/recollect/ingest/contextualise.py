@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.ingest.examine import as_stored, key_of
-from recollect.llm.base import ChatMessage, ChatModel
-from recollect.llm.completion import complete
+from recollect.llm.base import ChatMessage, ChatModel, complete
 from recollect.store.verification.mending import MendedChunk, Mender
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.errors import PersonalDataError
 from recollect.model import Document
 from recollect.model.principal import read_permissions
-from recollect.privacy.findings import told
+from recollect.privacy.detector import told
 from recollect.privacy.redaction import PLACEHOLDERS, Inspection, Redacted, Renaming, inspect
 
 if TYPE_CHECKING:

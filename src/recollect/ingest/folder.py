@@ -16,9 +16,8 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-from recollect.documents.opening import open_file
 from recollect.documents.reader import PictureWithoutTextError, load_file, read_bytes
-from recollect.documents.walk import IGNORE_FILE, FoundFile, SkippedFile, look, printable, walk
+from recollect.documents.walk import IGNORE_FILE, FoundFile, SkippedFile, look, open_file, printable, walk
 from recollect.errors import ParseError, UsageError
 from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally

@@ -170,7 +170,7 @@ class Tally:
     def look_at(self, path: str, metadata: Mapping[str, object]) -> None:
         """Note of a document that was stored which of its pages hold no text."""
         # Here: a client counts too, and loads no parser for that.
-        from recollect.documents.ocr.available import pages_without_text
+        from recollect.documents.ocr.readings import pages_without_text
 
         told = pages_without_text(metadata)
         if told is not None and len(self.without_text) < _NAMED:

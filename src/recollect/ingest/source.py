@@ -28,8 +28,8 @@ from recollect.sources.base import (
     ListingBegins,
     ListingEnds,
     Removed,
+    wanted,
 )
-from recollect.sources.rules import wanted
 from recollect.store.access import AccessRepository, PermissionChange
 from recollect.store.identities import Identity
 from recollect.store.sources import SourceItem, SourceItemRepository

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recollect.errors import ProviderError
-from recollect.llm.base import ChatMessage, ChatModel
-from recollect.llm.completion import complete
+from recollect.llm.base import ChatMessage, ChatModel, complete
 from recollect.memory.statements import Draft, ParsedStatement, Quote
 
 if TYPE_CHECKING:

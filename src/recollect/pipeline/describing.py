@@ -11,11 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.documents.kept import KeptFolder
+from recollect.documents.ocr.readings import KeptFolder
 from recollect.documents.pictures import Descriptions, Picture
 from recollect.errors import ConfigurationError, ProviderError
-from recollect.llm.base import ChatMessage, ChatPicture
-from recollect.llm.completion import complete
+from recollect.llm.base import ChatMessage, ChatPicture, complete
 from recollect.model.asking import asking_tenant
 
 if TYPE_CHECKING:

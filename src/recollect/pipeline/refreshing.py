@@ -17,8 +17,14 @@ from recollect.model.written_files import private_folder
 from recollect.pipeline.ingesting import FileOptions, destination, store_changes, store_files
 from recollect.pipeline.source_records import require_refreshable
 from recollect.sources.base import MissingSecretError, Surroundings
-from recollect.sources.declared import DeclaredSetting, declared_settings, settings_of_dataclass
-from recollect.sources.registry import connector_class, connector_of, read_settings
+from recollect.sources.declared import (
+    DeclaredSetting,
+    connector_class,
+    connector_of,
+    declared_settings,
+    read_settings,
+    settings_of_dataclass,
+)
 
 if TYPE_CHECKING:
     from recollect.fetching.crawl import CrawlPlan

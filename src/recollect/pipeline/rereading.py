@@ -15,7 +15,7 @@ from recollect.model.pictures import DESCRIBED, DESCRIBED_BY
 from recollect.pipeline.preparing import make_door, make_preparer, shows_pictures
 from recollect.pipeline.refreshing import DIRECTORY, WEB
 from recollect.pipeline.search import session_place
-from recollect.sources.registry import connector_class
+from recollect.sources.declared import connector_class
 
 if TYPE_CHECKING:
     from recollect.model import Document, IngestResult, Scope

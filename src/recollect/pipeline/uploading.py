@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from recollect.documents.ocr.available import pages_without_text
+from recollect.documents.ocr.readings import pages_without_text
 from recollect.documents.reader import read_bytes
 from recollect.errors import ParseError, PermissionDeniedError, PersonalDataError, QuotaExceededError, UsageError
 from recollect.interruption import carried_through

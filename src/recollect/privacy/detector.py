@@ -6,16 +6,16 @@ import ipaddress
 import logging
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from recollect.errors import UsageError
-from recollect.privacy._phones import Phones
-from recollect.privacy.findings import Finding, Kind, not_installed, without_overlaps
+from recollect.installation import install_command
 
 if TYPE_CHECKING:
     from presidio_analyzer import Pattern, PatternRecognizer
@@ -152,7 +152,6 @@ def _addresses(text: str) -> Iterator[Finding]:
 
 # A text as patterns read it: digits, dashes and blanks of every script as ASCII has them.
 
-
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2212\ufe58\ufe63\uff0d"), "-")
 
 
@@ -221,7 +220,6 @@ def _folded(character: str) -> str:
 #
 # A pattern alone takes order numbers and table columns for somebody's. So a recogniser is believed by itself where
 # its pattern or its check digits are rarely met by chance; the others need one of their own context words nearby.
-
 
 #: Characters before and behind a number in which a context word may stand.
 CONTEXT_BEFORE = 60
@@ -382,3 +380,169 @@ def _made(name: str) -> PatternRecognizer:
         logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
     made: PatternRecognizer = getattr(recognisers, name)()
     return made
+
+
+# Telephone numbers, checked by the numbering plans of their countries (phonenumbers, as presidio does).
+
+
+# Digits that stand together; up to three signs between two of these belong to a number.
+_GROUP = re.compile(r"(?:\+|\(\+?)?\d+\)?")
+_BEGINNING = re.compile(r"\(?\+|\(?0[1-9]|\(?[2-9]\d{2}[-.) ]|1[ -]")
+_DIGIT_BEFORE = re.compile(r"\d[ -]")
+_BETWEEN = re.compile(r"[ ().\-/]{1,3}|")
+_MOST_GROUPS = 7
+_FEWEST_PHONE_DIGITS, _MOST_PHONE_DIGITS = 7, 15
+
+# Written as little else is: (415) 555-2671, 415-555-2671; 020 7946 0958, 030/1234567.
+_AMERICAN = re.compile(r"(?:1[ -])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[-.])[2-9]\d{2}[-.]\d{4}")
+_WITH_TRUNK = re.compile(r"\(?0[1-9]\d{1,4}\)?[ /-]\d{3,8}(?:[ -]\d{2,5}){0,2}")
+_WORDS = re.compile(
+    r"(?<!\w)(?:phone|telephone|tel|mobile|mob|cellphone|call|calls|fax|hotline|helpline|dial|sms|text|whatsapp"
+    r"|telefon|telefonnummer|tel\.|mobil|handy|rufnummer|durchwahl|téléphone|portable|appelez|teléfono|móvil|llame"
+    r"|telefono|cellulare|telefone|celular|telefoon|puhelin|tlf|电话|手机|هاتف)(?!\w)",
+    re.IGNORECASE,
+)
+_BEFORE = 40
+
+
+class Phones:
+    """Finds telephone numbers.
+
+    Args:
+        regions: Where numbers without a country's code may be from, as ISO 3166-1 codes.
+
+    Raises:
+        UsageError: phonenumbers is not installed.
+    """
+
+    def __init__(self, regions: Sequence[str]) -> None:
+        try:
+            import phonenumbers
+        except ImportError as exc:
+            raise UsageError(not_installed()) from exc
+        self._phonenumbers = phonenumbers
+        self._regions = tuple(regions)
+
+    def find(self, text: str, regions: Sequence[tuple[int, int]]) -> Iterator[Finding]:
+        """What is found in some regions of a folded text: of what begins at a place, the longest that is a number."""
+        for first, last in regions:
+            words = [match.start() for match in _WORDS.finditer(text, max(0, first - _BEFORE), last)]
+            yield from self._in(text, [match.span() for match in _GROUP.finditer(text, first, last)], words)
+
+    def _in(self, text: str, groups: Sequence[tuple[int, int]], words: Sequence[int]) -> Iterator[Finding]:
+        behind = 0
+        for rank, (start, _) in enumerate(groups):
+            if start < behind or (start and (text[start - 1].isalnum() or text[start - 1] in "_.,/+-")):
+                continue
+            rank_of_word = bisect_left(words, start)
+            by_words = bool(rank_of_word) and words[rank_of_word - 1] >= start - _BEFORE
+            if not by_words and not _BEGINNING.match(text, start):
+                continue
+            if not by_words and text[start] == "0" and _DIGIT_BEFORE.fullmatch(text, max(0, start - 2), start):
+                continue  # the end of a longer number
+            for end in reversed(_ends(text, groups[rank : rank + _MOST_GROUPS])):
+                found = self._number(text[start:end], by_words=by_words)
+                if found is not None:
+                    yield Finding("phone", start, end, by_context=found)
+                    behind = end
+                    break
+
+    def _number(self, value: str, *, by_words: bool) -> bool | None:
+        """Whether a stretch is a number by the words before it; None: it is none."""
+        international = value.startswith(("+", "(+"))
+        distinct = international or _AMERICAN.fullmatch(value) or _WITH_TRUNK.fullmatch(value)
+        by_words = by_words and sum(character.isdigit() for character in value) > _FEWEST_PHONE_DIGITS
+        if (distinct or by_words) and self._is_valid(value, international=international):
+            return not distinct
+        return None
+
+    def _is_valid(self, value: str, *, international: bool) -> bool:
+        phonenumbers = self._phonenumbers
+        for region in (None,) if international else self._regions:
+            try:
+                parsed = phonenumbers.parse(value, region)
+            except phonenumbers.NumberParseException:
+                continue
+            if phonenumbers.is_valid_number(parsed):
+                return True
+        return False
+
+
+def _ends(text: str, groups: Sequence[tuple[int, int]]) -> list[int]:
+    """Where a number that begins with the first of some groups may end."""
+    ends: list[int] = []
+    digits, last = 0, groups[0][0]
+    for start, end in groups:
+        if start > last and (digits == 0 or not _BETWEEN.fullmatch(text, last, start)):
+            break
+        digits += sum(character.isdigit() for character in text[start:end])
+        if digits > _MOST_PHONE_DIGITS:
+            break
+        # What a letter, or the rest of a decimal number, stands behind is something else.
+        follows = text[end : end + 2]
+        glued = follows[:1].isalnum() or follows[:1] == "_" or (follows[:1] in set(".,/-") and follows[1:].isdigit())
+        if digits >= _FEWEST_PHONE_DIGITS and not glued:
+            ends.append(end)
+        last = end
+    return ends
+
+
+# What is found of personal data: kinds and positions, never values.
+
+
+Kind: TypeAlias = Literal["email", "iban", "payment_card", "national_id", "phone", "ip_address"]
+
+#: Every kind, the one first that a stretch of text is called where several fit.
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def not_installed() -> str:
+    """What an error says where nothing can be looked for."""
+    return (
+        f"Personal data is found by presidio and phonenumbers, which are not installed: {install_command('pii')} (no "
+        "model is fetched), or set the policy to off ([rag.privacy] pii)."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A stretch of text that is somebody's.
+
+    Attributes:
+        kind: What it is.
+        start: Its first character.
+        end: Behind its last one.
+        by_context: Whether it was known by the words beside it, so that it is to be looked for where these are missing.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    by_context: bool = False
+
+
+def without_overlaps(found: Iterable[Finding]) -> list[Finding]:
+    """Findings in order, those that overlap joined: what one kind calls the beginning of is hidden to its end."""
+    joined: list[Finding] = []
+    for one in sorted(found, key=lambda finding: (finding.start, -finding.end)):
+        last = joined[-1] if joined else None
+        if last is None or one.start >= last.end:
+            joined.append(one)
+            continue
+        kind = min(last.kind, one.kind, key=KINDS.index)
+        by_context = last.by_context and one.by_context
+        joined[-1] = Finding(kind, last.start, max(last.end, one.end), by_context)
+    return joined
+
+
+def counted(found: Iterable[Finding]) -> dict[str, int]:
+    """How many there are of each kind, in the order of `KINDS`."""
+    counts = Counter(finding.kind for finding in found)
+    return {kind: counts[kind] for kind in KINDS if counts[kind]}
+
+
+def told(found: Sequence[Finding], *, shown: int = 10) -> str:
+    """Kinds and positions in words, for an error; no value."""
+    places = [f"{finding.kind} at {finding.start:,}-{finding.end:,}" for finding in found[:shown]]
+    more = f" and {len(found) - shown:,} more" if len(found) > shown else ""
+    return ", ".join(places) + more

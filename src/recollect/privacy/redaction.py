@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from recollect.privacy.detector import Detector, repeated
-from recollect.privacy.findings import KINDS, Finding, Kind, counted, without_overlaps
+from recollect.privacy.detector import KINDS, Detector, Finding, Kind, counted, repeated, without_overlaps
 
 if TYPE_CHECKING:
     from recollect.model import Document

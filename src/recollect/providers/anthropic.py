@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.providers.chat import ChatItem, Turn, stream_end, turns_of
-from recollect.providers.connection import tls_context
-from recollect.providers.faults import Fault, status_fault
+from recollect.providers.connection import Fault, status_fault, tls_context
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from recollect.errors import ConfigurationError
 from recollect.llm.base import ChatMessage, ChatUsage
-from recollect.providers.batches import BatchLimits
 from recollect.providers.catalogue import PROVIDERS
 from recollect.providers.chat import ChatItem, Turn, stream_end, turns_of
-from recollect.providers.embedder import EmbeddingReply, Purpose
-from recollect.providers.faults import Fault, status_fault
-from recollect.providers.scorer import RerankReply, estimated_searches
+from recollect.providers.connection import Fault, status_fault
+from recollect.providers.embedder import EmbeddingReply, Purpose, RerankReply, estimated_searches
+from recollect.providers.requesting import BatchLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,8 +11,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from recollect.errors import ProviderError
 from recollect.llm.base import ChatMessage, ChatPicture, ChatUsage, estimate_message, estimate_tokens
-from recollect.providers._tokenizers import openai_counter
-from recollect.providers.faults import Fault
+from recollect.providers.connection import Fault
+from recollect.providers.embedder import openai_counter
 from recollect.providers.requesting import Measured, Requester
 
 # A conversation as providers want it that know two roles only, which take turns.

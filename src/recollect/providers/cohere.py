@@ -6,11 +6,9 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from recollect.providers.batches import BatchLimits
-from recollect.providers.connection import Connection, tls_context
-from recollect.providers.embedder import EmbeddingReply, Purpose
-from recollect.providers.faults import Fault, status_fault
-from recollect.providers.scorer import RerankReply, estimated_searches
+from recollect.providers.connection import Connection, Fault, status_fault, tls_context
+from recollect.providers.embedder import EmbeddingReply, Purpose, RerankReply, estimated_searches
+from recollect.providers.requesting import BatchLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,25 +1,153 @@
-"""Any provider's embeddings as an `EmbeddingProvider`: batches, checks, unit length."""
+"""Any provider's embeddings as an `EmbeddingProvider`, its reranker as a `PairScorer`: batches, checks, tokens."""
 
 from __future__ import annotations
 
+import math
+import os
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha1, sha256
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from recollect.chunking.base import tokenize
 from recollect.embedding.base import Vectors
 from recollect.llm.base import estimate_tokens
-from recollect.providers._tokenizers import estimated_spans, openai_spans
-from recollect.providers.batches import BatchLimits, batches, cut, in_parallel
-from recollect.providers.connection import close_client
-from recollect.providers.faults import Fault
-from recollect.providers.requesting import Measured, Requester
+from recollect.providers.connection import Fault, close_client
+from recollect.providers.requesting import BatchLimits, Measured, Requester, batches, cut, in_parallel
 
 if TYPE_CHECKING:
+    from tiktoken import Encoding
+
     from recollect.chunking.base import Span
+
+
+# Any provider's reranker as a `PairScorer`: batches, checks.
+
+
+# What bills reranking by searches cuts a passage that is longer than this with its question, and counts each piece.
+_PIECE_TOKENS = 512
+_SEARCH_PIECES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankReply:
+    """What a provider answered to one batch.
+
+    Attributes:
+        scores: Pairs of a passage's place in the batch and its score, in any order.
+        tokens: What question and passages took, where the provider tells.
+        searches: How many searches it is billed as, by a provider that bills by them; None: it bills by tokens.
+    """
+
+    scores: Sequence[tuple[int, float]]
+    tokens: int | None = None
+    searches: float | None = None
+
+
+def estimated_searches(query: str, passages: Sequence[str]) -> float:
+    """About how many searches a request is billed as: each is a question with up to a hundred pieces of passages."""
+    asked = estimate_tokens(query)
+    pieces = sum(-(-(asked + estimate_tokens(passage)) // _PIECE_TOKENS) for passage in passages)
+    return float(-(-pieces // _SEARCH_PIECES))
+
+
+class RerankBackend(Protocol):
+    """What a provider's file adds: one request, and what is read of its reply.
+
+    Attributes:
+        limits: Of one request.
+        sdk: The modules of the SDK that a request needs.
+    """
+
+    sdk: Sequence[str]
+    limits: BatchLimits
+
+    def rerank(self, query: str, passages: Sequence[str]) -> RerankReply:
+        """Score one batch; no passage is empty."""
+        ...
+
+
+class HostedScorer:
+    """A reranking model behind an API. Safe to share between threads.
+
+    Args:
+        backend: Sends one batch.
+        requester: Sends requests under the common rules.
+    """
+
+    def __init__(self, backend: RerankBackend, requester: Requester) -> None:
+        self._backend = backend
+        self._requester = requester
+        self._limits = backend.limits.within(requester.connection)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model_name!r})"
+
+    @property
+    def model_name(self) -> str:
+        """Provider and model."""
+        return f"{self._requester.provider}/{self._requester.model}"
+
+    def close(self) -> None:
+        """Close its connections; the next request opens new ones."""
+        close_client(self._backend)
+
+    def scores(self, query: str, passages: Sequence[str]) -> list[float]:
+        """One finite number a passage, higher is better.
+
+        Raises:
+            ProviderError: The model failed, or what it answered is no such list.
+        """
+        asked = _encodable(query) or _BLANK
+        sent = [cut(_encodable(passage), self._limits.text_tokens) or _BLANK for passage in passages]
+        calls = [self._call(asked, sent[place.start : place.stop]) for place in batches(sent, self._limits)]
+        parts = in_parallel(calls, at_once=self._requester.connection.parallel)
+        return [score for part in parts for score in part]
+
+    def _call(self, query: str, passages: Sequence[str]) -> Callable[[threading.Event], list[float]]:
+        def call(cancelled: threading.Event) -> list[float]:
+            tokens = sum(estimate_tokens(text) for text in passages) + len(passages) * estimate_tokens(query)
+            measured = Measured(len(passages), tokens)
+
+            def request() -> list[float]:
+                reply = self._backend.rerank(query, passages)
+                scores = ordered_scores(reply, count=len(passages))
+                measured.told(reply.tokens)
+                measured.searches = reply.searches
+                return scores
+
+            return self._requester.send(request, measured, cancelled=cancelled)
+
+        return call
+
+
+def ordered_scores(reply: RerankReply, *, count: int) -> list[float]:
+    """A reply's scores in the passages' order.
+
+    Raises:
+        Fault: A passage has no score or two, or a score is no finite number.
+    """
+    found = dict(reply.scores)
+    if len(reply.scores) != count or sorted(found) != list(range(count)):
+        raise Fault("malformed", f"it gave {len(reply.scores)} scores for {count} passages", retryable=True)
+    scores = [float(found[place]) for place in range(count)]
+    if not all(map(math.isfinite, scores)):
+        raise Fault("malformed", "its scores hold what is no finite number")
+    return scores
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8").strip()
+
 
 Purpose: TypeAlias = Literal["document", "query"]
 
@@ -189,3 +317,90 @@ def _order(indexes: Sequence[int] | None, count: int) -> Sequence[int]:
     if sorted(places) != list(range(count)):
         raise Fault("malformed", "it gave one text two vectors and another none", retryable=True)
     return [places[index] for index in range(count)]
+
+
+# Tokenizers of providers' models, where one is at hand: on this machine, without a request.
+
+
+# The encodings of OpenAI's present models, with the SHA-256 that tiktoken takes of each; and where they come from.
+_FILES = {
+    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+}
+_PIECE_CHARACTERS = 10_000
+_ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
+
+
+def openai_counter(model: str) -> Callable[[str], int] | None:
+    """Return what counts tokens as a model of OpenAI does; None if its tokenizer is not on this machine.
+
+    Args:
+        model: As OpenAI names it.
+    """
+    encoding = _openai_encoding(model)
+    return None if encoding is None else lambda text: len(encoding.encode_ordinary(text))
+
+
+def openai_spans(model: str) -> Callable[[str], Sequence[Span]] | None:
+    """Return what finds the characters of each token as a model of OpenAI does; None as of `openai_counter`."""
+    encoding = _openai_encoding(model)
+    if encoding is None:
+        return None
+
+    def spans(text: str) -> list[Span]:
+        starts: list[int] = []
+        # In pieces: what a run of letters costs grows with the square of its length.
+        for begin in range(0, len(text), _PIECE_CHARACTERS):
+            piece = text[begin : begin + _PIECE_CHARACTERS]
+            _, own = encoding.decode_with_offsets(encoding.encode_ordinary(piece))
+            starts.extend(begin + start for start in own)
+        return list(pairwise([*starts, len(text)]))
+
+    return spans
+
+
+def estimated_spans(text: str) -> list[Span]:
+    """Estimate the tokens of a model whose tokenizer is unknown: words, in pieces of four ASCII letters or two others.
+
+    Example:
+        >>> estimated_spans("Annual leave")
+        [(0, 4), (4, 6), (7, 11), (11, 12)]
+    """
+    found: list[Span] = []
+    for start, end in tokenize(text):
+        size = 4 if text[start:end].isascii() else 2
+        found.extend((at, min(at + size, end)) for at in range(start, end, size))
+    return found
+
+
+@cache
+def _openai_encoding(model: str) -> Encoding | None:
+    """A model's encoding; None: tiktoken is not installed, or the encoding's file is not here.
+
+    tiktoken would fetch a file that it lacks, and wait without an end for a network that does not answer: so it is
+    asked for encodings only whose files lie in its cache already.
+    """
+    if find_spec("tiktoken") is None:
+        return None
+    import tiktoken
+
+    try:
+        name = tiktoken.encoding_name_for_model(model)
+    except KeyError:
+        return None
+    if not _is_here(name):
+        return None
+    return tiktoken.get_encoding(name)
+
+
+def _is_here(encoding: str) -> bool:
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+    if folder is None:
+        folder = str(Path(tempfile.gettempdir()) / "data-gym-cache")
+    if not folder or encoding not in _FILES:
+        return False
+    file = Path(folder) / sha1(_ADDRESS.format(encoding).encode(), usedforsecurity=False).hexdigest()
+    try:
+        return sha256(file.read_bytes()).hexdigest() == _FILES[encoding]
+    except OSError:
+        return False

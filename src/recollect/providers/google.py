@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recollect.llm.base import ChatMessage, ChatUsage
-from recollect.providers.batches import BatchLimits
 from recollect.providers.chat import ChatItem, StreamEnd, stream_end, turns_of
-from recollect.providers.connection import Connection, tls_context
+from recollect.providers.connection import Connection, Fault, status_fault, tls_context
 from recollect.providers.embedder import EmbeddingReply, Purpose
-from recollect.providers.faults import Fault, status_fault
+from recollect.providers.requesting import BatchLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

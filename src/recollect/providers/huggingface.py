@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recollect.errors import ConfigurationError
-from recollect.providers.batches import BatchLimits
-from recollect.providers.embedder import EmbeddingReply, Purpose
-from recollect.providers.scorer import RerankReply
+from recollect.providers.embedder import EmbeddingReply, Purpose, RerankReply
+from recollect.providers.requesting import BatchLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

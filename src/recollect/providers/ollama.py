@@ -6,11 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from recollect.llm.base import ChatMessage, ChatUsage
-from recollect.providers.batches import BatchLimits
 from recollect.providers.chat import ChatItem, StreamEnd
-from recollect.providers.connection import Connection, tls_context
+from recollect.providers.connection import Connection, Fault, tls_context
 from recollect.providers.embedder import EmbeddingReply, Purpose
-from recollect.providers.faults import Fault
+from recollect.providers.requesting import BatchLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -10,16 +10,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.embedding.cross_encoder import CrossEncoder
+from recollect.embedding.local import CrossEncoder
 from recollect.embedding.making import is_of_this_machine, make_machine_embedder, model_cache
 from recollect.errors import ConfigurationError
 from recollect.installation import install_command
 from recollect.providers.catalogue import Provider, provider_named
 from recollect.providers.chat import HostedChatModel
 from recollect.providers.connection import Connection, Secret
-from recollect.providers.embedder import HostedEmbedder
+from recollect.providers.embedder import HostedEmbedder, HostedScorer
 from recollect.providers.requesting import Requester
-from recollect.providers.scorer import HostedScorer
 
 if TYPE_CHECKING:
     from recollect.embedding._download import Progress

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recollect.providers.batches import BatchLimits
 from recollect.providers.connection import Connection, mask_in_logs
-from recollect.providers.embedder import EmbeddingReply, Purpose
-from recollect.providers.scorer import RerankReply
+from recollect.providers.embedder import EmbeddingReply, Purpose, RerankReply
+from recollect.providers.requesting import BatchLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,17 +1,18 @@
-"""The settings that a connector declares, as a form asks for them."""
+"""Connectors by name, and the settings that each declares, as a form asks for them."""
 
 from __future__ import annotations
 
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+from pydantic import ValidationError
 from pydantic_core import PydanticUndefined
 
 from recollect.errors import ConfigurationError, UsageError
-from recollect.sources import registry
-from recollect.sources.base import ConnectorSettings, is_secret_reference
+from recollect.plugins import Plugins
+from recollect.sources.base import ConnectorClass, ConnectorSettings, is_secret_reference
 
 #: ``lines``: several texts, one a line. ``secret``: the name of an environment variable, as ``env:NAME``.
 SettingKind = Literal["text", "whole", "number", "switch", "lines", "secret", "choice"]
@@ -47,7 +48,7 @@ class DeclaredSetting:
 def declared_settings(connector: str) -> tuple[DeclaredSetting, ...]:
     """The settings that the connector of a name declares; none where it declares none, or is not installed."""
     try:
-        kind = registry.connector_class(connector).Settings
+        kind = connector_class(connector).Settings
     except (UsageError, ConfigurationError, ImportError, AttributeError):
         return ()
     hints = get_type_hints(kind, include_extras=True)
@@ -136,3 +137,63 @@ def _kind_of(hint: Any) -> SettingKind:  # noqa: ANN401 - see above
 def _choices(hint: Any) -> tuple[str, ...]:  # noqa: ANN401 - see above
     hint = _bare(hint)
     return tuple(str(one) for one in get_args(hint)) if get_origin(hint) is Literal else ()
+
+
+# Which connectors there are, by name; each is imported when it is used.
+
+
+#: Packages of others add connectors by entry points of its group: a name, and a class like those here.
+CONNECTORS = Plugins(
+    kind="connector",
+    group="recollect.connectors",
+    own={
+        "git": "recollect.sources.git:GitConnector",
+        "imap": "recollect.sources.imap:ImapConnector",
+        "s3": "recollect.sources.s3:S3Connector",
+    },
+    methods=("Settings", "changes", "fetch", "grants", "close"),
+)
+
+
+def connector_names() -> list[str]:
+    """The names of all connectors, those of other packages included."""
+    return CONNECTORS.names()
+
+
+def connector_class(name: str) -> ConnectorClass:
+    """The connector of a name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    return cast("ConnectorClass", CONNECTORS.find(name))
+
+
+def connector_of(location: str) -> str | None:
+    """The connector that a location asks for by its form; None: no connector's."""
+    lowered = location.lower()
+    if lowered.startswith("s3://"):
+        return "s3"
+    if lowered.startswith(("imaps://", "imap://")):
+        return "imap"
+    if lowered.startswith(("git://", "ssh://", "git+https://", "git+http://", "git@")) or lowered.endswith(".git"):
+        return "git"
+    return None
+
+
+def read_settings(name: str, location: str, given: Mapping[str, Any]) -> ConnectorSettings:
+    """The settings of a connector, checked.
+
+    Raises:
+        UsageError: One of them is unknown or not valid. The message does not repeat its value.
+    """
+    kind = connector_class(name).Settings
+    try:
+        return kind(location=location, **given)
+    except ValidationError as exc:
+        problems = "; ".join(
+            f"{'.'.join(map(str, one['loc'])) or 'settings'}: {one['msg'].removeprefix('Value error, ')}"
+            for one in exc.errors(include_input=False, include_url=False)
+        )
+        known = ", ".join(field for field in kind.model_fields if field != "location")
+        raise UsageError(f"The source's settings are not valid: {problems}. Known are {known}.") from exc

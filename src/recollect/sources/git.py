@@ -30,6 +30,7 @@ from recollect.sources.base import (
     ConnectorSettings,
     Content,
     Found,
+    GrantRules,
     Item,
     ItemLeftOutError,
     ListingBegins,
@@ -38,7 +39,6 @@ from recollect.sources.base import (
     SecretReference,
     Surroundings,
 )
-from recollect.sources.rules import GrantRules
 
 # So many items stand between two checkpoints.
 _CHECKPOINT_EVERY = 500
@@ -70,7 +70,7 @@ class GitSettings(ConnectorSettings):
         token: ``env:NAME``; sent as the password, over HTTPS.
         user: Sent beside it.
         ssh_key: A file with the private key that ssh uses; None: the agent's.
-        grants_file: A file of the repository with rules (`recollect.sources.rules`); it counts before ``grants``.
+        grants_file: A file of the repository with rules (`recollect.sources.base`); it counts before ``grants``.
         max_repository_bytes: A larger commit is refused, all of its files together and packed.
         fetch_seconds: How long fetching may take.
     """

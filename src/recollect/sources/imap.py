@@ -35,6 +35,7 @@ from recollect.sources.base import (
     ConnectorSettings,
     Content,
     Found,
+    GrantRules,
     Item,
     ItemGoneError,
     ListingBegins,
@@ -42,7 +43,6 @@ from recollect.sources.base import (
     SecretReference,
     Surroundings,
 )
-from recollect.sources.rules import GrantRules
 
 # A connection to an IMAP server: to a checked address, within a time, and no more than so many bytes a reply.
 

@@ -18,6 +18,7 @@ from recollect.sources.base import (
     ConnectorSettings,
     Content,
     Found,
+    GrantRules,
     Item,
     ItemGoneError,
     ItemLeftOutError,
@@ -26,7 +27,6 @@ from recollect.sources.base import (
     SecretReference,
     Surroundings,
 )
-from recollect.sources.rules import GrantRules
 
 try:
     import boto3

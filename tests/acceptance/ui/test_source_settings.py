@@ -10,7 +10,7 @@ from pydantic import Field
 
 from browser import picture, require_usable_by_all
 from recollect.pipeline.refreshing import settings_declared_by
-from recollect.sources import registry
+from recollect.sources import declared
 from recollect.sources.base import ConnectorSettings, SecretReference
 from recollect.sources.declared import declared_settings
 
@@ -46,12 +46,12 @@ class Bare(_Opened):
 @pytest.fixture
 def shelves(monkeypatch):
     known = {"shelf": Shelf, "bare": Bare}
-    own_class, own_names = registry.connector_class, registry.connector_names
+    own_class, own_names = declared.connector_class, declared.connector_names
 
     def class_of(name: str):
         return known.get(name) or own_class(name)
 
-    for module in ("recollect.sources.registry", "recollect.pipeline.refreshing"):
+    for module in ("recollect.sources.declared", "recollect.pipeline.refreshing"):
         monkeypatch.setattr(f"{module}.connector_class", class_of)
     monkeypatch.setattr(
         "recollect.ui.routes.library_sources.connector_names", lambda: [*own_names(), *known], raising=True

@@ -86,7 +86,7 @@ class BoxConnector:
 def box(monkeypatch: pytest.MonkeyPatch) -> Box:
     monkeypatch.setattr(BoxConnector, "box", Box(), raising=False)
     # First where it is used: imported now, that would keep the other's replacement for good.
-    for place in ("recollect.pipeline.refreshing.connector_class", "recollect.sources.registry.connector_class"):
+    for place in ("recollect.pipeline.refreshing.connector_class", "recollect.sources.declared.connector_class"):
         monkeypatch.setattr(place, lambda name: BoxConnector)
     for number in (1, 2):
         BoxConnector.box.put(f"in/{number}.eml", f"Message {number} says hello.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect import RAGPipeline
-from recollect.sources import registry
+from recollect.sources import declared
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "connectors.md"
 
@@ -21,7 +21,7 @@ def maildir(monkeypatch: pytest.MonkeyPatch):
     exec(compile(code, str(PAGE), "exec"), names)  # noqa: S102 - the documentation's own
     # First where it is used: imported now, that would keep the other's replacement for good.
     monkeypatch.setattr("recollect.pipeline.refreshing.connector_class", lambda name: names["MaildirConnector"])
-    monkeypatch.setattr(registry, "connector_class", lambda name: names["MaildirConnector"])
+    monkeypatch.setattr(declared, "connector_class", lambda name: names["MaildirConnector"])
 
 
 def test_the_connector_of_the_documentation_reads_a_mailbox(pipeline: RAGPipeline, maildir, tmp_path):

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from recollect.chunking.base import tokenize
 from recollect.chunking.registry import describe_chunker, make_chunker, parameter_names, strategy_names
-from recollect.chunking.tokens import tokenize
 from recollect.errors import UsageError
 from recollect.model import Document
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.chunking.chunkers import HierarchicalChunker, MarkdownChunker, ParagraphChunker, RecursiveChunker
-from recollect.chunking.semantic import SemanticChunker
+from recollect.chunking.chunkers import (
+    HierarchicalChunker,
+    MarkdownChunker,
+    ParagraphChunker,
+    RecursiveChunker,
+    SemanticChunker,
+)
 from recollect.errors import UsageError
 from recollect.model import Document, Heading
 

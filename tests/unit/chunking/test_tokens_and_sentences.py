@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from recollect.chunking.base import LONGEST_TOKEN, count_tokens, tokenize
 from recollect.chunking.sentences import sentence_spans
-from recollect.chunking.tokens import LONGEST_TOKEN, count_tokens, tokenize
 
 
 @pytest.mark.parametrize(

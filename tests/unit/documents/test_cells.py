@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from recollect.chunking.chunkers import RecursiveChunker
 from recollect.documents import read_bytes
-from recollect.documents._cells import tables_of_sheet
 from recollect.documents._html import parse_markup
-from recollect.documents._parsed import pipe_table, table_lines
+from recollect.documents._parsed import pipe_table, table_lines, tables_of_sheet
 
 
 def test_names_over_several_rows_are_joined_to_one_a_column():

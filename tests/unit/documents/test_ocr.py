@@ -14,7 +14,7 @@ import pypdfium2
 import pytest
 
 from recollect.documents import formats, read_bytes, reader, walk
-from recollect.documents.ocr import available
+from recollect.documents.ocr import readings as ocr_readings
 from recollect.documents.ocr.readings import PageReading, ReadingCache, ReadLine, picture_hash
 from recollect.documents.workers import ParseLimits, ParserWorkers
 from recollect.errors import ParseError
@@ -25,7 +25,7 @@ from .made_files import pdf
 
 pytest.importorskip("rapidocr", reason="text is recognised with the extra ocr")
 
-from recollect.documents.ocr import _engine, recognising
+from recollect.documents.ocr import recognising
 
 from .made_scans import columns, page, saved
 
@@ -53,7 +53,7 @@ def kept(readings):
 
 @pytest.fixture
 def without_extra(monkeypatch):
-    for module in (formats, reader, available):
+    for module in (formats, reader, ocr_readings):
         monkeypatch.setattr(module, "can_recognise", lambda: False)
 
 
@@ -144,7 +144,7 @@ def test_what_was_recognised_is_not_recognised_again_but_for_another_tenant(tmp_
     data = saved([page(LEAVE), page(TRAVEL)], "PDF")
     first = recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="1")
     assert first.lines
-    monkeypatch.setattr(_engine, "recognise", None)
+    monkeypatch.setattr(recognising, "recognise", None)
     assert recognising.recognise_page(data, "a.pdf", None, 1, cache=tmp_path, owner="1") == first
     for number, owner in ((2, "1"), (1, "2")):  # another page is another picture, and another's time is theirs
         with pytest.raises(TypeError):
@@ -187,7 +187,7 @@ def test_of_a_document_that_takes_too_long_the_pages_left_are_named(tmp_path):
         ):
             read_bytes(saved([page(LEAVE), page(TRAVEL)], "PDF"), name="a.pdf", workers=pool)
         document = read_bytes(_with_a_page_of_text(), name="a.pdf", workers=pool)
-        told = available.pages_without_text(document.metadata)
+        told = ocr_readings.pages_without_text(document.metadata)
         assert document.content == "Typed words."
         assert told is not None
         assert told.endswith("pages 1 were left when 1e-06 s were over (rag.documents.ocr_seconds)")
@@ -202,7 +202,9 @@ def test_recognition_is_switched_off():
         with pytest.raises(ParseError, match=f"2 of 2 pages hold no text: {off}"):
             read_bytes(saved([page(LEAVE), page(TRAVEL)], "PDF"), name="a.pdf", workers=pool)
         document = read_bytes(_with_a_page_of_text(), name="a.pdf", workers=pool)
-        assert re.fullmatch(f"1 of 2 pages holds no text: {off}", available.pages_without_text(document.metadata) or "")
+        assert re.fullmatch(
+            f"1 of 2 pages holds no text: {off}", ocr_readings.pages_without_text(document.metadata) or ""
+        )
         with pytest.raises(reader.PictureWithoutTextError):
             read_bytes(saved([page(LEAVE)], "PNG"), name="a.png", workers=pool)
     finally:
@@ -240,7 +242,7 @@ def test_without_the_extra_scanned_pages_are_counted_and_named(without_extra):
     document = read_bytes(_with_a_page_of_text(), name="a.pdf")
     assert document.content == "Typed words."
     assert document.metadata["pages_without_text"] == 1
-    told = available.pages_without_text(document.metadata)
+    told = ocr_readings.pages_without_text(document.metadata)
     assert told == "1 of 2 pages holds no text: pip install '.[ocr]'"
 
 
@@ -338,7 +340,7 @@ def test_hostile_and_damaged_pictures_are_refused(workers, data, reason):
 
 
 def test_blank_pages_of_a_scan_are_not_looked_for_words(monkeypatch, tmp_path):
-    monkeypatch.setattr(_engine, "recognise", None)
+    monkeypatch.setattr(recognising, "recognise", None)
     data = saved([page([])] * 2, "TIFF")
     assert recognising.recognise_page(data, "a.tif", None, 2, cache=tmp_path).lines == ()
 

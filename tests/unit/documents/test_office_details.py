@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from recollect.documents._number_formats import shown
+from recollect.documents._sheets import shown
 from recollect.documents.reader import read_bytes
 
 from .made_files import docx, pptx, xlsx, zipped

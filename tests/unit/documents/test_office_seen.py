@@ -6,8 +6,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from recollect.documents._charts import read_chart
-from recollect.documents._sheets import with_merged_cells
+from recollect.documents._sheets import read_chart, with_merged_cells
 from recollect.documents.reader import read_bytes
 from recollect.errors import ParseError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.documents._outlook import CompoundFileError, Storage, outlook_parts, read_compound
+from recollect.documents._mail import CompoundFileError, Storage, outlook_parts, read_compound
 from recollect.documents.reader import read_bytes
 
 from .made_outlook import compound, outlook

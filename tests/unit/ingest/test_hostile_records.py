@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from recollect.embedding import _settings as model_settings
+from recollect.embedding import local as model_settings
 from recollect.errors import ModelUnavailableError
 from recollect.ingest.records import BadLine, ImportedDocument, read_records, records_of
 

@@ -6,8 +6,7 @@ import logging
 
 import pytest
 
-from recollect.privacy.detector import Detector
-from recollect.privacy.findings import Finding, counted, told, without_overlaps
+from recollect.privacy.detector import Detector, Finding, counted, told, without_overlaps
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,18 @@ from hypothesis import strategies as st
 
 from recollect.errors import ProviderError, UsageError
 from recollect.providers import Connection, RequestRecord
-from recollect.providers.batches import BatchLimits, batches, cut, in_parallel, most_tokens
-from recollect.providers.connection import Secret
+from recollect.providers.connection import Fault, Secret, fault_of, provider_error, retry_after
 from recollect.providers.embedder import EmbeddingReply, HostedEmbedder, unit_vectors
-from recollect.providers.faults import Fault, fault_of, provider_error, retry_after
-from recollect.providers.requesting import CircuitBreaker, Measured, Requester
+from recollect.providers.requesting import (
+    BatchLimits,
+    CircuitBreaker,
+    Measured,
+    Requester,
+    batches,
+    cut,
+    in_parallel,
+    most_tokens,
+)
 
 KEY = "sk-very-secret-key"
 
@@ -134,7 +141,7 @@ def test_after_a_failure_what_has_not_begun_is_not_begun():
 def test_an_interrupted_program_ends_while_a_server_is_silent():
     code = """
 import signal, threading, time
-from recollect.providers.batches import in_parallel
+from recollect.providers.requesting import in_parallel
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 never = threading.Event()

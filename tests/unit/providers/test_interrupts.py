@@ -8,9 +8,8 @@ import threading
 
 import pytest
 
-from recollect.providers.batches import in_parallel
 from recollect.providers.connection import Connection
-from recollect.providers.requesting import Measured, Requester
+from recollect.providers.requesting import Measured, Requester, in_parallel
 
 
 @pytest.fixture

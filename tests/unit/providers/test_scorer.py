@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.providers.scorer import estimated_searches
+from recollect.providers.embedder import estimated_searches
 
 
 @pytest.mark.parametrize(

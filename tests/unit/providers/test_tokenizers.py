@@ -12,7 +12,7 @@ import pytest
 
 from recollect.context import estimate_tokens
 from recollect.providers import Connection, make_chat_model
-from recollect.providers._tokenizers import _openai_encoding, estimated_spans, openai_counter, openai_spans
+from recollect.providers.embedder import _openai_encoding, estimated_spans, openai_counter, openai_spans
 
 # A package that brings the files of both encodings; it is found and not imported, which takes seconds.
 FILES = Path(find_spec("llama_index.core").origin).parent / "_static/tiktoken_cache"

@@ -6,8 +6,8 @@ import pytest
 
 from recollect.errors import UsageError
 from recollect.sources.base import Surroundings
+from recollect.sources.declared import connector_class, connector_names, connector_of, read_settings
 from recollect.sources.git import GitConnector, GitSettings, read_location
-from recollect.sources.registry import connector_class, connector_names, connector_of, read_settings
 
 
 def surroundings(tmp_path, **how) -> Surroundings:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import UsageError
-from recollect.sources.rules import GrantRules, matches, wanted
+from recollect.sources.base import GrantRules, matches, wanted
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,24 @@
-"""What was recognised on a page, and where it is kept so that no page is read twice."""
+"""What was recognised on a page, where it is kept so that none is read twice, and whether any can be."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import math
+import os
+import tempfile
+import time
+import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from recollect.documents._text import clean
-from recollect.documents.kept import KeptFolder
+from recollect.installation import install_command
 
 _MOST_LINES = 20_000
 
@@ -156,3 +163,113 @@ def picture_hash(engine: str, size: Sequence[int], pixels: bytes, *, owner: str 
         owner: For whom: nobody can tell by the time that a page takes whether another one has the same.
     """
     return hashlib.sha256(f"{owner}\0{engine}\0{tuple(size)}\0".encode() + pixels).digest()
+
+
+# What is kept in the cache folder of what was made of pictures, so that none costs twice.
+
+
+_KEPT_SECONDS = 90 * 24 * 3600.0
+
+
+class KeptFolder:
+    """A folder of what was made of pictures, by the hash of each picture and of whatever else it depends on.
+
+    Only who has the picture can read its entry: name and key of an entry are hashes of the picture. So what is left
+    there of a document that was erased says nothing to anybody else, and goes after ninety days without use.
+
+    Args:
+        folder: Made when the first entry is kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, picture: bytes) -> bytes | None:
+        """What was made of a picture, by its hash; None: nothing yet."""
+        path, key = self._place(picture)
+        try:
+            found = zlib.decompress(_veiled(path.read_bytes(), key))
+            os.utime(path)
+        except (OSError, zlib.error):
+            return None
+        return found
+
+    def put(self, picture: bytes, made: bytes) -> None:
+        """Keep what was made; a folder that cannot be written to keeps nothing."""
+        path, key = self._place(picture)
+        data = _veiled(zlib.compress(made), key)
+        with suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, written = tempfile.mkstemp(dir=path.parent)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                Path(written).replace(path)
+            except OSError:
+                Path(written).unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what was not used for ninety days."""
+        before = time.time() - _KEPT_SECONDS
+        with suppress(OSError):
+            for path in self._folder.glob("*/*"):
+                if path.stat().st_mtime < before:
+                    path.unlink(missing_ok=True)
+
+    def _place(self, picture: bytes) -> tuple[Path, bytes]:
+        name = hashlib.sha256(b"name of\0" + picture).hexdigest()
+        return self._folder / name[:2] / name[2:], hashlib.sha256(b"key of\0" + picture).digest()
+
+
+def _veiled(data: bytes, key: bytes) -> bytes:
+    """``data`` combined with a stream of bits that only the key gives; twice gives ``data`` again.
+
+    A key is of one picture, and a picture has one entry: no stream is used for two texts.
+    """
+    stream = hashlib.shake_256(key).digest(len(data))
+    return (int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")).to_bytes(len(data), "big")
+
+
+# Whether text can be recognised here, and what is said where it cannot.
+
+
+@cache
+def can_recognise() -> bool:
+    """Whether the extra ``ocr`` is installed. Nothing is imported for that."""
+    return all(importlib.util.find_spec(name) is not None for name in ("rapidocr", "PIL"))
+
+
+@cache
+def can_open_heic() -> bool:
+    """Whether what opens HEIC pictures is installed: ``pi_heif``, or ``pillow_heif``, which it is a part of."""
+    return heic_opener() is not None
+
+
+def heic_opener() -> str | None:
+    """The package that opens HEIC pictures; None: there is none. Nothing is imported for that."""
+    return next((name for name in ("pi_heif", "pillow_heif") if importlib.util.find_spec(name) is not None), None)
+
+
+def without_text(unread: int, pages: int, *, ocr: bool = True) -> str:
+    """What is said of pages that nobody has recognised: ``12 of 40 pages hold no text``, and the remedy.
+
+    Args:
+        unread: Pages that are pictures.
+        pages: Pages of the file.
+        ocr: Whether their text was to be recognised.
+    """
+    remedy = "their text was not recognised" if can_recognise() else install_command("ocr")
+    if not ocr:
+        remedy = 'recognition is switched off (rag.documents.ocr = "off")'
+    several = "pages holds no text" if unread == 1 else "pages hold no text"
+    return f"{unread:,} of {pages:,} {'page holds no text' if pages == 1 else several}: {remedy}"
+
+
+def pages_without_text(metadata: Mapping[str, object]) -> str | None:
+    """`without_text` of a document, by its metadata; None where all its pages were read."""
+    unread, pages = metadata.get("pages_without_text"), metadata.get("page_count")
+    if not isinstance(unread, int) or not isinstance(pages, int):
+        return None
+    said = without_text(unread, pages, ocr=metadata.get("ocr") != "off")
+    left_out = metadata.get("pages_left_out")
+    return f"{said}; {left_out}" if isinstance(left_out, str) else said

@@ -17,22 +17,24 @@ from recollect.documents._text import clean
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading, Readings
 from recollect.documents.pdf import _library
-from recollect.documents.pdf._columns import in_reading_order
 from recollect.documents.pdf._grid import Table, in_mirror, rules_in_mirror, runs_leftwards, turn_back, understand
-from recollect.documents.pdf._headings import (
-    LEAST_OUTLINE,
-    Block,
-    body_size_of,
-    headings_by_outline,
-    headings_by_rule,
-    largest_type,
-)
-from recollect.documents.pdf._lines import Line, segments_of_reading
+from recollect.documents.pdf._lines import Line, in_reading_order, segments_of_reading
 from recollect.documents.pdf._pictures import is_picture
 from recollect.documents.pdf._ruled import MARK, Edge, goes_on, rows_that_follow, take_tables
 from recollect.documents.pdf._tables import table_spans
 from recollect.documents.pdf._words import Hyphens, Segment, Turn, mend_spaces, says_nothing, segments_of
-from recollect.documents.pdf._writer import Places, Writer, places_of_page, places_of_reading
+from recollect.documents.pdf._writer import (
+    LEAST_OUTLINE,
+    Block,
+    Places,
+    Writer,
+    body_size_of,
+    headings_by_outline,
+    headings_by_rule,
+    largest_type,
+    places_of_page,
+    places_of_reading,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime

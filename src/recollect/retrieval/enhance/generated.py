@@ -15,8 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
-from recollect.llm.base import ChatMessage
-from recollect.llm.completion import Completion, completion
+from recollect.llm.base import ChatMessage, Completion, completion
 from recollect.model import TokenUsage
 from recollect.retrieval.enhance.plan import EnhancementNote, QueryPlan
 

@@ -66,7 +66,7 @@ class Reranker(Protocol):
 
 
 class PairScorer(Protocol):
-    """Scores pairs of texts; `recollect.embedding.cross_encoder.CrossEncoder` is one."""
+    """Scores pairs of texts; `recollect.embedding.local.CrossEncoder` is one."""
 
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         """One number per passage, higher is better."""

@@ -166,7 +166,7 @@ def _late_interaction(request: _Request) -> Reranker:
 
 
 def _cross_encoder(request: _Request) -> Reranker:
-    from recollect.embedding.cross_encoder import CrossEncoder
+    from recollect.embedding.local import CrossEncoder
 
     if request.model is None or request.model_directory is None:
         raise UsageError(
