@@ -44,7 +44,7 @@ from recollect.documents.walk import FoundFile, walk
 from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
 from recollect.model import Answer, Citation, RetrievedContext
-from recollect.model.wording import Wording
+from recollect.model.passage import Wording
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests/data"

@@ -173,7 +173,7 @@ def _timed(client: httpx2.Client, path: str, count: int) -> tuple[list[float], i
 
 def _confined(view: View, count: int) -> list[tuple[str, str, str, str]]:
     """The same for somebody who may read two thirds, without HTTP."""
-    from recollect.model.listing import ListingQuery
+    from recollect.model.document_record import ListingQuery
     from recollect.pipeline.library import list_documents
 
     rows = []

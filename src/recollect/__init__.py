@@ -68,10 +68,8 @@ if TYPE_CHECKING:
     from recollect.model.remote import Remote
     from recollect.pipeline import RAGPipeline, View
     from recollect.pipeline.asynchronous import AsyncRAGPipeline, AsyncView
+    from recollect.pipeline.facades import MultiTenantRAG, SessionRAG, TemporalRAG
     from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever
-    from recollect.pipeline.multi_tenant import MultiTenantRAG
-    from recollect.pipeline.session_rag import SessionRAG
-    from recollect.pipeline.temporal import TemporalRAG
     from recollect.tools import RAGTool
 
 __all__ = [
@@ -167,10 +165,8 @@ __getattr__, __dir__ = _imported_on_use(
         "recollect.model.remote": ("Remote",),
         "recollect.pipeline": ("RAGPipeline", "View"),
         "recollect.pipeline.asynchronous": ("AsyncRAGPipeline", "AsyncView"),
+        "recollect.pipeline.facades": ("MultiTenantRAG", "SessionRAG", "TemporalRAG"),
         "recollect.pipeline.hybrid": ("ContextAssembler", "HybridRetriever"),
-        "recollect.pipeline.multi_tenant": ("MultiTenantRAG",),
-        "recollect.pipeline.session_rag": ("SessionRAG",),
-        "recollect.pipeline.temporal": ("TemporalRAG",),
         "recollect.tools": ("RAGTool",),
     },
 )

@@ -91,7 +91,7 @@ def test_the_audit_of_an_erased_tenant_is_found_by_its_number(told, tmp_path):
 
 def test_what_was_shown_is_listed(recollect, dsn):
     from recollect import RAGConfig, RAGPipeline
-    from recollect.model.shown import Access, ShownDocument
+    from recollect.model.activity import Access, ShownDocument
 
     assert "Nothing is recorded" in recollect("audit", "accesses").out
     with RAGPipeline(RAGConfig.load(storage={"dsn": dsn})) as rag:

@@ -60,7 +60,7 @@ def test_an_order_to_end_leaves_nothing(recollect, number: signal.Signals, statu
 
 
 def test_below_nohup_a_closed_terminal_ends_nothing(recollect):
-    command = [sys.executable, "-c", SOURCE, "recollect.pipeline.rag", str(int(signal.SIGHUP)), "--version"]
+    command = [sys.executable, "-c", SOURCE, "recollect.pipeline.view", str(int(signal.SIGHUP)), "--version"]
     done = subprocess.run(
         command,
         capture_output=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 
-from recollect.model.key_text import read_key
+from recollect.model.key import read_key
 
 
 def test_a_key_from_its_making_to_its_end(recollect):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from recollect.model import Principal, Scope
-from recollect.model.key_text import draw_login, read_key
+from recollect.model.key import draw_login, read_key
 from recollect.store.database import Database
 from recollect.store.logins import LoginRepository
 

@@ -15,7 +15,7 @@ from recollect.errors import ProviderError
 from recollect.llm import ChatMessage, ScriptedChatModel
 from recollect.llm.base import complete
 from recollect.model import Scope, asked_for
-from recollect.model.asking import asking_tenant
+from recollect.model.scope import asking_tenant
 
 MESSAGES = [ChatMessage("system", "Be brief."), ChatMessage("user", "Wie viele Tage? ‏שלום")]
 

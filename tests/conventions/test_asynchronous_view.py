@@ -9,6 +9,7 @@ import pkgutil
 import recollect.pipeline
 from recollect import AsyncView, View
 from recollect.pipeline.standpoint import Group
+from recollect.pipeline.view import Groups
 
 #: What is made to be used in a thread, together with what it gives.
 USED_IN_THREAD = {"ConversationMemory.retriever", "ConversationMemory.assembler"}
@@ -28,7 +29,8 @@ def test_everything_that_a_view_has_an_asynchronous_one_has():
     missing = {f"View.{one}" for one in public(View) - parts - own}
     for module in pkgutil.iter_modules(recollect.pipeline.__path__, "recollect.pipeline."):
         importlib.import_module(module.name)
-    groups = {kind.__module__.rpartition(".")[2]: kind for kind in Group.__subclasses__()}
+    kinds = {kind.__name__: kind for kind in Group.__subclasses__()}
+    groups = {name: kinds[kind] for name, kind in inspect.get_annotations(Groups).items()}
     for name, kind in groups.items():
         twin = inspect.signature(getattr(AsyncView, name).fget, eval_str=False).return_annotation
         assert twin == f"Async{kind.__name__}"

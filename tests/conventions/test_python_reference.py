@@ -14,6 +14,7 @@ import recollect
 import recollect.errors
 import recollect.pipeline
 from recollect.pipeline.standpoint import Group
+from recollect.pipeline.view import Groups
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/python.md"
 HEAD = """# Python reference
@@ -59,10 +60,11 @@ def reference() -> str:
 
 
 def groups() -> dict[str, type]:
-    """The groups of methods of a view, by the name of the property; each stands in a module of that name."""
+    """The groups of methods of a view, by the name of the property."""
     for module in pkgutil.iter_modules(recollect.pipeline.__path__, "recollect.pipeline."):
         importlib.import_module(module.name)
-    return {kind.__module__.rpartition(".")[2]: kind for kind in sorted(Group.__subclasses__(), key=str)}
+    kinds = {kind.__name__: kind for kind in Group.__subclasses__()}
+    return {name: kinds[kind] for name, kind in sorted(inspect.get_annotations(Groups).items())}
 
 
 def _errors(root: type[Exception]) -> list[type[Exception]]:

@@ -71,7 +71,7 @@ def group_of(kind: type, name: str) -> type | None:
     value = inspect.getattr_static(kind, name)
     if not isinstance(value, property):
         return None
-    where = groups if kind is RemoteView else importlib.import_module(f"recollect.pipeline.{name}")
+    where = groups if kind is RemoteView else importlib.import_module(value.fget.__module__)
     return getattr(where, str(value.fget.__annotations__["return"]), None)
 
 

@@ -10,8 +10,7 @@ from starlette.requests import Request
 
 from recollect import RAGConfig, RAGPipeline
 from recollect.errors import AuthenticationError, ConfigurationError, TenantSuspendedError
-from recollect.model.key import ACCESS_SCOPES
-from recollect.model.key_text import draw_key
+from recollect.model.key import ACCESS_SCOPES, draw_key
 from recollect.server import authentication
 from recollect.server.authentication import Authenticator
 from recollect.server.caller import Caller

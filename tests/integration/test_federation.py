@@ -540,7 +540,7 @@ def test_servers_that_name_one_another_end(here, north):
 
 
 def test_the_log_of_accesses_names_no_document_of_another_server(here, north):
-    from recollect.model.shown import showing_to
+    from recollect.model.activity import showing_to
 
     shown = []
     with showing_to(shown.append):

@@ -17,7 +17,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ParseError, StoreFullError, UsageError
 from recollect.jobs import tasks
 from recollect.jobs.progress import Ending, RunInterruption
-from recollect.jobs.retrying import RetryPolicy, lacks_room
+from recollect.jobs.running import RetryPolicy, lacks_room
 from recollect.jobs.tasks import Task, register
 from recollect.model import Scope
 from recollect.model.job import Job, NewJob

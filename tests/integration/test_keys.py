@@ -21,8 +21,7 @@ from recollect.errors import (
     TenantSuspendedError,
     UsageError,
 )
-from recollect.model.key import ACCESS_SCOPES, KeyMaker
-from recollect.model.key_text import draw_key, read_key
+from recollect.model.key import ACCESS_SCOPES, KeyMaker, draw_key, read_key
 
 ANN = Principal(user_id="ann", roles=("clerk",), department="hr", groups=("interns",))
 BOB = Principal(user_id="bob")
@@ -278,7 +277,7 @@ def test_the_past_has_no_keys(pipeline):
 
 def test_keys_are_listed_newest_first_by_pages(pipeline, monkeypatch):
     seconds = iter(range(1_800_000_000, 1_800_000_010))
-    monkeypatch.setattr("recollect.model.key_text.time.time", lambda: next(seconds))
+    monkeypatch.setattr("recollect.model.key.time.time", lambda: next(seconds))
     for name in ("one", "two", "three"):
         pipeline.keys.create(name)
     first = pipeline.keys.list(limit=2)

@@ -10,9 +10,9 @@ from recollect.config import AnswerConfig
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.model.requests import RequestRecord
+from recollect.pipeline.assembly import Observer
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.models import named_answer_settings
-from recollect.pipeline.observation import Observer
 from recollect.server.openai.errors import RefusedRequestError
 from recollect.server.openai.model_names import chosen, named_models
 

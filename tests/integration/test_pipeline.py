@@ -12,7 +12,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model.answer import REFUSAL
-from recollect.pipeline.activity_log import ActivityLog
+from recollect.pipeline.assembly import ActivityLog
 
 
 class Counting(HashingEmbedder):

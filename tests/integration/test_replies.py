@@ -27,8 +27,8 @@ from recollect.model import Citation
 from recollect.model.answer import Answer, UnsupportedSentence
 from recollect.model.document_session import SessionConfig
 from recollect.model.outline import PageBox
+from recollect.model.passage import TokenUsage
 from recollect.model.record import json_of
-from recollect.model.usage import TokenUsage
 from recollect.replies import contexts, conversations, documents, me, retrieval
 from recollect.replies.retrieval import PassagePlaceJson, passage_json, search_reply_json, why_not_json
 

@@ -27,13 +27,12 @@ from recollect.errors import StoreError
 from recollect.interruption import Interrupted, Interruption, current
 from recollect.model import Scope, SearchReply
 from recollect.model.collection import Collection
-from recollect.model.search_health import HitCounts, SearchHealth
-from recollect.retrieval import probe
+from recollect.model.status import HitCounts, SearchHealth
+from recollect.retrieval import health
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import CandidateRequest, Stopwatch, analyzer_of
 from recollect.retrieval.enhance.plan import QueryPlan
-from recollect.retrieval.health import SearchMonitor
-from recollect.retrieval.probe import Sample, measure
+from recollect.retrieval.health import Sample, SearchMonitor, measure
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.database import Database
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
@@ -424,7 +423,7 @@ def test_a_probe_takes_no_connection_from_the_searches(filled: Shelf, module_dsn
 
 def test_a_probe_that_takes_too_long_is_given_up(filled: Shelf, module_dsn: str, monkeypatch: pytest.MonkeyPatch):
     sample = sampled(filled, QUESTIONS[0])
-    monkeypatch.setattr(probe, "PROBE_SECONDS", 0.1)
+    monkeypatch.setattr(health, "PROBE_SECONDS", 0.1)
     with filled.rag.store.database.transaction(Scope()) as connection:
         connection.execute("LOCK TABLE chunk_vectors IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(StoreError):

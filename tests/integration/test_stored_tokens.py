@@ -12,7 +12,7 @@ from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.model import Scope
-from recollect.retrieval.rerank.packing import MAX_BYTES, unpack
+from recollect.retrieval.rerank.late_interaction import MAX_BYTES, unpack
 
 SUBJECTS = ("leave", "invoices", "laptops", "visitors", "parking", "salaries")
 DOCUMENTS = [

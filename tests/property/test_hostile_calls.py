@@ -27,12 +27,11 @@ from recollect.pipeline.audit import Audit
 from recollect.pipeline.collections import Collections
 from recollect.pipeline.contents import Contents
 from recollect.pipeline.documents import Documents
-from recollect.pipeline.facts import Facts
 from recollect.pipeline.feedback import Feedback
 from recollect.pipeline.grants import Grants
 from recollect.pipeline.keys import Keys
 from recollect.pipeline.maintenance import Maintenance
-from recollect.pipeline.memory import ConversationMemory
+from recollect.pipeline.memory import ConversationMemory, Facts
 from recollect.pipeline.sessions import Sessions
 from recollect.pipeline.sources import Sources
 from recollect.pipeline.tenants import Tenants

@@ -13,7 +13,7 @@ from recollect.answer._kinds import READ_CHARACTERS, Kind, attribute, expected_k
 from recollect.languages.characters import plain_digits
 
 if TYPE_CHECKING:
-    from recollect.model.wording import Wording
+    from recollect.model.passage import Wording
     from recollect.retrieval.analysis import Analyzer
 
 

@@ -18,14 +18,13 @@ from recollect.languages import AUTO, language_of_text
 from recollect.model import Answer, Citation, RetrievedContext
 from recollect.model.answer import Nearest
 from recollect.retrieval.analysis import Analyzer
-from recollect.retrieval.model_languages import tells_meaning
-from recollect.retrieval.relevance import as_the_default
+from recollect.retrieval.relevance import as_the_default, tells_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.model.wording import Wording
+    from recollect.model.passage import Wording
 
 _IDENTIFIER = re.compile(r"\b(?=\w*[A-Za-z])[A-Za-z]\w*(?:[-_./]\w+)*[-_./]?\d[\w.-]*\b")
 _NUMBER = re.compile(r"\d[\d.]*")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
-    from recollect.model.wording import Wording
+    from recollect.model.passage import Wording
 
 
 # Passages that are shown whatever their relevance, and what share of the best one's the others must have.

@@ -21,7 +21,7 @@ from recollect.answer._quantities import Quantity
 from recollect.answer.evidence import Piece, Sources, covered, read_sources
 from recollect.answer.statements import Segment, Statement
 from recollect.model.answer import UnsupportedReason
-from recollect.retrieval.model_languages import tells_meaning
+from recollect.retrieval.relevance import tells_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

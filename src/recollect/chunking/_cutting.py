@@ -14,7 +14,7 @@ from recollect.chunking.base import count_tokens
 from recollect.chunking.base import tokenize as default_tokenize
 from recollect.chunking.sentences import sentence_spans
 from recollect.model import Chunk, Document, Heading
-from recollect.model.chunk import SECTIONS
+from recollect.model.document import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.cli._progress import WorkBar
 from recollect.errors import UsageError
 from recollect.evaluation.datasets import cover_spans, rank_documents, run
-from recollect.retrieval.validation import validate
+from recollect.model.search_options import validate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -50,7 +50,7 @@ class TimeOptions:
         Raises:
             UsageError: One of them is no time or no duration, or a range ends before it begins.
         """
-        from recollect.model.time_limits import time_limits
+        from recollect.model.search_options import time_limits
 
         times = options_named(given_by(self))
         confined = replace(

@@ -20,9 +20,9 @@ from recollect.cli.providers import mention_models_once
 from recollect.cli.query import place
 from recollect.errors import UsageError
 from recollect.model import Answer
+from recollect.model.search_options import validate
 from recollect.pipeline import models
 from recollect.replies.retrieval import answer_json
-from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

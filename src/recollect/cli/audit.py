@@ -17,9 +17,9 @@ from recollect.model.audit import AuditVerification
 from recollect.operations.people import AuditOperations
 
 if TYPE_CHECKING:
+    from recollect.model.activity import Access
     from recollect.model.audit import AuditRecord
     from recollect.model.page import Page
-    from recollect.model.shown import Access
 
 app = typer.Typer(help="List, verify and export the audit: what was done, by whom and when.", no_args_is_help=True)
 

@@ -17,9 +17,9 @@ from recollect.context import RetrievalWeights
 from recollect.context.hybrid import passages_for
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
+from recollect.model.search_options import validate
 from recollect.model.time import read_time
 from recollect.replies.contexts import context_assembly_json, context_explain_json
-from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from recollect.context import HybridContext

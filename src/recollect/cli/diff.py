@@ -14,8 +14,8 @@ from recollect.cli._searching import SearchOptions
 from recollect.cli._terminal import print_indented, shortened
 from recollect.cli.history import moment_text
 from recollect.cli.query import place
+from recollect.model.search_options import validate
 from recollect.replies.documents import evidence_diff_json
-from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext

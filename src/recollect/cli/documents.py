@@ -138,7 +138,7 @@ def _show(
     document: Annotated[str, typer.Argument(metavar="ID", help="A document, by number, by source or by given id.")],
 ) -> int:
     """Show a document with its text."""
-    from recollect.model.duplicates import Duplicates
+    from recollect.model.document_record import Duplicates
 
     with ctx.view(principal=actor.actor()) as view:
         record = view.documents.get(named_document(view, document))

@@ -18,8 +18,7 @@ from recollect.replies.documents import restored_version_json
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
-    from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff
-    from recollect.model.scrub import ScrubReport
+    from recollect.model.history import DocumentHistory, ErasureReceipt, ScrubReport, VersionDiff
     from recollect.pipeline import View
 
 _OPTIONAL = (("Event", "event_time"), ("until", "event_end"), ("Expires", "expires_at"))

@@ -24,7 +24,7 @@ from recollect.errors import ConflictError, UsageError
 from recollect.model.arguments import did_you_mean, whole_number
 from recollect.model.principal import read_permissions
 from recollect.model.record import json_of
-from recollect.pipeline.languages import unknown_languages
+from recollect.pipeline.collections import unknown_languages
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
@@ -46,7 +46,6 @@ _SKIP_REASONS = {
     "noindex": "not to be found, as its author wishes",
     "needs_request": "stored with headers, a body or another method",
 }
-
 
 _WithoutOcr = Annotated[
     bool, typer.Option("--no-ocr", help="Recognise no text on pages that are pictures; they are counted.")
@@ -297,7 +296,7 @@ def _complete(ctx: CommandContext, view: View, *, yes: bool, stored: bool) -> No
 
 def suggest_model(ctx: CommandContext, view: View) -> None:
     """Name another embedding model where much of a collection is in languages that its own does not know."""
-    unknown = unknown_languages(view)
+    unknown = unknown_languages(view.standpoint)
     if unknown:
         ctx.err.print(
             plain(

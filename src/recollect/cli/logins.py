@@ -16,7 +16,7 @@ from recollect.errors import UsageError
 from recollect.operations.people import LoginOperations
 
 if TYPE_CHECKING:
-    from recollect.model.login import Login
+    from recollect.model.key import Login
     from recollect.model.page import Page
 
 app = typer.Typer(help="List who is logged in with a browser, and log them out.", no_args_is_help=True)

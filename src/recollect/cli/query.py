@@ -15,7 +15,7 @@ from recollect.cli._searching import EVERYWHERE, Explain, SearchOptions, Session
 from recollect.cli._time import TimeOptions
 from recollect.errors import UsageError
 from recollect.model.record import json_of
-from recollect.retrieval.validation import validate
+from recollect.model.search_options import validate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

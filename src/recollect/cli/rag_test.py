@@ -28,6 +28,7 @@ from recollect.evaluation.html_report import render_quality, shown
 from recollect.evaluation.persona_audit import load_personas
 from recollect.evaluation.quality import METRICS, ModelJudge, run_quality
 from recollect.evaluation.rag_test import selected, tracked
+from recollect.model.search_options import validate
 from recollect.model.written_files import require_writable
 from recollect.pipeline.answering import reranker_of
 from recollect.pipeline.models import EXTRACTIVE, embedding_model, language_model, model_name, with_model
@@ -35,7 +36,6 @@ from recollect.pipeline.persona_audit import evaluate_personas, give_permissions
 from recollect.pipeline.saved_cases import asked_view, found_by, run_cases
 from recollect.providers.catalogue import PROVIDERS
 from recollect.providers.registry import environment_key, installed
-from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig

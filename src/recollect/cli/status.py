@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from recollect.model.collection import Collection
-    from recollect.model.search_health import HitCounts
-    from recollect.model.status import PipelineStatus
+    from recollect.model.status import HitCounts, PipelineStatus
 
 
 def register(app: typer.Typer) -> None:

@@ -12,8 +12,8 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._searching import SearchOptions
 from recollect.cli._terminal import one_line
+from recollect.model.search_options import validate
 from recollect.replies.retrieval import why_not_json
-from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from recollect.model.why_not import WhyNot

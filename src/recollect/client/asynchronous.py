@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from recollect.client.calls.base import Reply
-    from recollect.model.keywords import SearchKeywords
+    from recollect.model.search_options import SearchKeywords
     from recollect.model.time import Moment
 
 

@@ -3,13 +3,13 @@
 from recollect.config.access import AccessConfig, MultiTenantConfig, RolePreferenceConfig, SessionDefaults
 from recollect.config.jobs import JobsConfig
 from recollect.config.models import ANSWER_PROVIDERS, AnswerConfig, EmbeddingConfig, RerankingConfig
-from recollect.config.privacy import PrivacyConfig
 from recollect.config.retrieval import ContextConfig, EnhanceConfig, MemoryConfig, RetrievalConfig
 from recollect.config.server import ServerConfig
-from recollect.config.sources import SourcesConfig
 from recollect.config.storage import (
     ChunkingConfig,
     IngestConfig,
+    PrivacyConfig,
+    SourcesConfig,
     StorageConfig,
     TemporalConfig,
     TemporalIndexingConfig,

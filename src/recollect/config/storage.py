@@ -1,14 +1,14 @@
-"""How documents are read, cut and kept, and how long."""
+"""Where data lies, how documents are cut and ingested, what may be fetched, and how personal data is treated."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from recollect.config.sections import Folder, Lifetime, Section
 
@@ -130,3 +130,61 @@ class TemporalConfig(Section):
         description="After how many erased documents and turns a clean-up takes them out of the files too; 0: never.",
     )
     indexing: TemporalIndexingConfig = TemporalIndexingConfig()
+
+
+# What may be fetched from elsewhere, and as whom.
+
+
+class SourcesConfig(Section):
+    """``[rag.sources]``: what may be fetched from the web."""
+
+    allow_private_addresses: bool = Field(
+        False,
+        description="Whether this machine and private networks may be contacted; metadata services never may.",
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        (),
+        description="Hosts (with those below them), host:port, addresses or networks; any: nothing else is contacted.",
+    )
+    denied_hosts: tuple[str, ...] = Field(
+        (), description="Hosts (with those below them), addresses or networks that are never contacted."
+    )
+    max_bytes: int = Field(50 * 1024 * 1024, ge=1, description="Of a page, as it travels and unpacked.")
+    timeout_seconds: float = Field(
+        30.0, gt=0, le=3600, description="For a page, from its first look-up to its last byte, redirects included."
+    )
+    user_agent: str = Field("recollect", min_length=1, max_length=200, description="What sites are told who asks.")
+
+    allow_local_repositories: bool = Field(
+        False, description="Whether a Git repository of this machine may be read, by its path."
+    )
+
+    @field_validator("user_agent")
+    @classmethod
+    def _one_header(cls, value: str) -> str:
+        if not value.isascii() or not value.isprintable() or not value.strip():
+            raise ValueError("must be printable ASCII: it is sent as a header")
+        return value
+
+
+# Settings of what is done with personal data.
+
+
+class PrivacyConfig(Section):
+    """``[rag.privacy]``: what becomes of personal data in what is stored; a tenant may have a policy of its own."""
+
+    pii: Literal["off", "tag", "redact", "refuse"] = Field(
+        "off",
+        description="What becomes of e-mail addresses, telephone, card, account and identity numbers and IP addresses: "
+        "off looks for none; tag counts them by kind; redact takes them out before anything is stored; refuse stores "
+        "nothing that has any. A tenant's own policy (recollect tenants set-pii) goes before.",
+    )
+    send_pictures: bool = Field(
+        False,
+        description="Whether pictures are sent to the model of rag.documents.describe_images also where personal data "
+        "is redacted or refused: what they show cannot be looked at before.",
+    )
+    phone_regions: tuple[Annotated[str, Field(pattern=r"^[A-Z]{2}$")], ...] = Field(
+        ("US", "GB", "DE", "FR", "IL", "IN", "CA", "BR"),
+        description="Countries whose telephone numbers are known without their code (ISO 3166-1).",
+    )

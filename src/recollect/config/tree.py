@@ -13,12 +13,17 @@ from recollect.config._reading import CONFIG_FILE_VARIABLE, Place, explained, me
 from recollect.config.access import AccessConfig, MultiTenantConfig, SessionDefaults
 from recollect.config.jobs import JobsConfig
 from recollect.config.models import AnswerConfig, EmbeddingConfig, RerankingConfig
-from recollect.config.privacy import PrivacyConfig
 from recollect.config.retrieval import ContextConfig, MemoryConfig, RemoteConfig, RetrievalConfig
 from recollect.config.sections import Section
 from recollect.config.server import ServerConfig
-from recollect.config.sources import SourcesConfig
-from recollect.config.storage import ChunkingConfig, IngestConfig, StorageConfig, TemporalConfig
+from recollect.config.storage import (
+    ChunkingConfig,
+    IngestConfig,
+    PrivacyConfig,
+    SourcesConfig,
+    StorageConfig,
+    TemporalConfig,
+)
 from recollect.errors import ConfigurationError
 
 # Settings of what is read of documents beside their text.

@@ -419,7 +419,6 @@ _SENTENCE = 32
 _MISSES = 4
 _SPARE = 2
 
-
 ContextStrategy = Literal["rag", "documents", "hybrid", "episodic", "semantic", "bm25"]
 
 

@@ -17,7 +17,7 @@ from recollect.documents._parsed import AttachedFile, Parsed, TextBuilder, one_l
 from recollect.documents._text import NotTextError, clean, decode, decode_declared
 from recollect.documents.formats import UnreadableError
 from recollect.model import Heading
-from recollect.model.attached import attached_name
+from recollect.model.globs import attached_name
 
 # Where a message's own text ends: its signature, and what it quotes or forwards.
 #

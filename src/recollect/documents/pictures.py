@@ -18,7 +18,7 @@ from recollect.documents._parsed import one_line
 from recollect.documents.formats import UnreadableError, detect
 from recollect.documents.pdf import figures_of_pdf
 from recollect.model import Document, LineBox, PageSpan
-from recollect.model.pictures import DESCRIBED, DESCRIBED_BY, MOST_PICTURES
+from recollect.model.document import DESCRIBED, DESCRIBED_BY, MOST_PICTURES
 
 #: What the pictures that are taken out of a file may weigh together.
 MOST_PICTURE_BYTES = 24 << 20

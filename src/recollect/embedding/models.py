@@ -66,7 +66,7 @@ class KnownModel:
         prompts: What is put before a question and before a text, where the hub's files do not say it.
         neighbours: How much of the vectors of the chunks around it is mixed into a chunk's; None: as much as usual.
         language_shift: How far a question in another language than the texts is moved by what tells the languages apart
-            in this model, from 0 to 1 (`recollect.retrieval.model_languages`).
+            in this model, from 0 to 1 (`recollect.retrieval.relevance`).
         consensus: Whether passages that are alike by its vectors speak for one another where nobody says how to rerank.
         similarities: The mean cosine similarity of questions and passages that have nothing to do with one another, and
             of those that belong together (`recollect.retrieval.relevance.scale`); None: as the default model's.

@@ -19,7 +19,7 @@ from recollect.embedding.models import known_model
 from recollect.errors import PersonalDataError, UsageError
 from recollect.ingest.sketches import bands
 from recollect.model import Chunk, Document
-from recollect.model.pictures import DESCRIBED_BY, GENERATED_BY, description_spans
+from recollect.model.document import DESCRIBED_BY, GENERATED_BY, description_spans
 from recollect.model.principal import read_permissions
 from recollect.model.stated import stated_fields
 from recollect.model.time import read_lifetime, read_time
@@ -110,7 +110,6 @@ _EMBED_SLICE = 512
 
 # Chunks whose token vectors are in memory at once, before they are packed: some 200 KB each.
 _PACK_SLICE = 64
-
 
 _Value = TypeVar("_Value")
 

@@ -13,8 +13,7 @@ from recollect.config import RAGConfig
 from recollect.errors import UsageError
 from recollect.integrations._passages import Filter, condition, in_thread, joined, metadata, missing, passages
 from recollect.model import Principal, RetrievalOptions, RetrievedContext
-from recollect.pipeline.rag import RAGPipeline
-from recollect.pipeline.view import View
+from recollect.pipeline.view import RAGPipeline, View
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict

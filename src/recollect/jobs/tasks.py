@@ -9,7 +9,7 @@ A task is a function ``(view, arguments, progress) -> result``, in `recollect.pi
 - What it returns (plain JSON, or None) is the job's result, which everybody who may see the job is shown.
 
 An error ends the attempt. Where another attempt could not succeed either, the job is cancelled at once with the error
-as its reason (`recollect.jobs.retrying` says which errors those are; an error of one's own says so by an attribute
+as its reason (`recollect.jobs.running` says which errors those are; an error of one's own says so by an attribute
 ``retryable``); otherwise it is tried again later. A worker may be killed at any moment and the task be run once more
 from its beginning, so what it does must be the same done twice: storing a document again that is stored already is.
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 from recollect.errors import OutOfBoundsError, PermissionDeniedError, UsageError
 from recollect.model import Scope
-from recollect.model.bounds import MAX_QUERY_CHARACTERS, MAX_TOP_K
 from recollect.model.memory import RecallOptions, Turn
+from recollect.model.search_options import MAX_QUERY_CHARACTERS, MAX_TOP_K
 
 MAX_TURN_CHARACTERS = 100_000
 MAX_NAME_CHARACTERS = 200

@@ -1,11 +1,8 @@
 """The values that travel between the parts: frozen, typed, without behaviour that needs I/O."""
 
-from recollect.model._line_boxes import LineBox
 from recollect.model.answer import Answer, Citation, UnsupportedSentence
-from recollect.model.asking import asked_for
-from recollect.model.chunk import Chunk
-from recollect.model.document import Document, IngestResult
-from recollect.model.outline import Heading, Outline, PageBox, PageSpan, PassagePart
+from recollect.model.document import Chunk, Document, IngestResult
+from recollect.model.outline import Heading, LineBox, Outline, PageBox, PageSpan, PassagePart
 from recollect.model.passage import (
     PassageNote,
     ReplyExplain,
@@ -13,11 +10,11 @@ from recollect.model.passage import (
     RetrieverScore,
     SearchExplain,
     SearchReply,
+    TokenUsage,
 )
 from recollect.model.principal import Principal
-from recollect.model.scope import DEFAULT_TENANT_ID, Scope
+from recollect.model.scope import DEFAULT_TENANT_ID, Scope, asked_for
 from recollect.model.search_options import CompleteOptions, RetrievalOptions, SearchMode
-from recollect.model.usage import TokenUsage
 
 __all__ = [
     "DEFAULT_TENANT_ID",

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from recollect.model.outline import PageBox
-from recollect.model.passage import PassageNote
+from recollect.model.passage import PassageNote, TokenUsage
 from recollect.model.record import Public, PublicIfAny, PublicIfKnown, Record
-from recollect.model.usage import TokenUsage
 
 REFUSAL = "I don't have information about that in the approved knowledge base."
 

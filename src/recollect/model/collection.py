@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from recollect.model.record import Public, Record, public_as
@@ -77,3 +77,28 @@ class Collection(Record):
         if self.stats_chunks and self.stats_terms:
             return self.stats_terms / self.stats_chunks
         return self.reference_length or 1.0
+
+
+# What is noted of collections beside what they hold.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionNotes:
+    """What programs have written on a collection, and whether it expires when nobody uses it.
+
+    Attributes:
+        metadata: Words by name.
+        idle_days: After so many days without a search and without a new document its documents are closed; None: never.
+        last_active_at: When it was last used, as far as that was counted.
+        expired_at: When its documents were closed for that; None: they were not, or something was put in since.
+    """
+
+    metadata: Mapping[str, str]
+    idle_days: int | None
+    last_active_at: datetime
+    expired_at: datetime | None
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it expires if nobody uses it until then; None: it does not."""
+        return None if self.idle_days is None else self.last_active_at + timedelta(days=self.idle_days)

@@ -1,15 +1,19 @@
-"""Keys that programs present to a server: what they open, for whom, and how long."""
+"""Keys of a server and logins of browsers: what is stored of them, and how their texts are written."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import reprlib
+import secrets
+import time
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 
-from recollect.errors import UsageError
+from recollect.errors import AuthenticationError, UsageError
 from recollect.model.principal import Principal
 from recollect.model.record import Public, Record
 
@@ -164,3 +168,180 @@ def read_scopes(given: Iterable[str] | str) -> tuple[AccessScope, ...]:
     if not wanted or not wanted <= set(ACCESS_SCOPES):
         raise UsageError(f"scopes must be of {', '.join(ACCESS_SCOPES)}, not {reprlib.repr(given)}.")
     return tuple(scope for scope in ACCESS_SCOPES if scope in wanted)
+
+
+# How a key is written: `rk_<tenant>_<id>_<secret and checksum>`.
+#
+# The tenant stands in it because the database shows a connection nothing before it knows whose it is. The prefix and
+# the lengths are what scanners for leaked secrets look for (`PATTERN`); the checksum tells a key that was cut off or
+# mistyped from one that was revoked, without asking the database, and keeps the scanners from false alarms.
+
+
+PREFIX = "rk_"
+
+#: What a browser's cookie begins with after a login; it is written like a key, and taken nowhere else.
+LOGIN_PREFIX = "rl_"
+
+#: What keys look like, for scanners.
+PATTERN = r"rk_[1-9][0-9]{0,9}_[0-9A-Za-z]{14}_[0-9A-Za-z]{49}"
+
+#: What keys and cookies look like: nothing of either is to stand in a log or an address.
+SECRET_PATTERN = r"r[kl]_[1-9][0-9]{0,9}_[0-9A-Za-z]{14}_[0-9A-Za-z]{49}"
+
+#: In the order of ASCII, so that ids sort as the times that they begin with.
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_TIME_DIGITS, _RANDOM_DIGITS = 6, 8
+# 62^43 is more than 2^256.
+_SECRET_DIGITS = 43
+_CHECKSUM_DIGITS = 6
+_SECRET = re.compile(SECRET_PATTERN, re.ASCII)
+_LARGEST_TENANT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class KeyText:
+    """A key as it is presented.
+
+    Attributes:
+        tenant_id: Whose it says that it is.
+        key_id: Its public part.
+        text: All of it; ``repr`` does not show it.
+    """
+
+    tenant_id: int
+    key_id: str
+    text: str = field(repr=False)
+
+    @property
+    def hash(self) -> bytes:
+        """What is kept of it: SHA-256 of the whole."""
+        return hashlib.sha256(self.text.encode("ascii")).digest()
+
+
+def draw_key(tenant_id: int, key_id: str | None = None) -> KeyText:
+    """A new key.
+
+    Args:
+        tenant_id: Whose.
+        key_id: Of a key that gets another secret; None: a new id.
+    """
+    return _new(PREFIX, tenant_id, key_id)
+
+
+def draw_login(tenant_id: int) -> KeyText:
+    """What a browser's cookie holds after a login to a tenant; its `key_id` is the login's public id."""
+    return _new(LOGIN_PREFIX, tenant_id, None)
+
+
+def read_key(text: str) -> KeyText:
+    """A key that somebody presents; whether there is such a key is the store's to say.
+
+    Raises:
+        AuthenticationError: It is none, or was cut off or mistyped. The message repeats nothing of it.
+    """
+    if not text.startswith(PREFIX) or _SECRET.fullmatch(text) is None:
+        raise AuthenticationError("That is no API key: one begins with rk_ and has 69 characters or a few more.")
+    read = _read(text)
+    if read is None:
+        raise AuthenticationError("The API key was not copied whole, or was changed: its checksum does not fit.")
+    return read
+
+
+def read_login(text: str) -> KeyText:
+    """What a browser's cookie says of its login; whether there is such a one is the store's to say.
+
+    Raises:
+        AuthenticationError: It is none. The message repeats nothing of it.
+    """
+    whole = text.startswith(LOGIN_PREFIX) and _SECRET.fullmatch(text) is not None
+    read = _read(text) if whole else None
+    if read is None:
+        raise AuthenticationError("The browser's cookie is of no login: log in.")
+    return read
+
+
+def _new(prefix: str, tenant_id: int, key_id: str | None) -> KeyText:
+    key_id = key_id or _written(int(time.time()), _TIME_DIGITS) + _drawn(_RANDOM_DIGITS)
+    body = f"{prefix}{tenant_id}_{key_id}_{_drawn(_SECRET_DIGITS)}"
+    return KeyText(tenant_id, key_id, body + _checksum(body))
+
+
+def _read(text: str) -> KeyText | None:
+    body, checksum = text[:-_CHECKSUM_DIGITS], text[-_CHECKSUM_DIGITS:]
+    _, tenant, key_id, _ = text.split("_")
+    fits = secrets.compare_digest(_checksum(body), checksum) and int(tenant) <= _LARGEST_TENANT
+    return KeyText(int(tenant), key_id, text) if fits else None
+
+
+def _checksum(body: str) -> str:
+    return _written(zlib.crc32(body.encode("ascii")), _CHECKSUM_DIGITS)
+
+
+def _drawn(count: int) -> str:
+    return "".join(secrets.choice(_DIGITS) for _ in range(count))
+
+
+def _written(number: int, count: int) -> str:
+    digits = []
+    for _ in range(count):
+        number, digit = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return "".join(reversed(digits))
+
+
+# Logins of browsers: who is logged in, since when, and how long.
+
+
+#: By what somebody was known who logged in: an API key, or an issuer's word (OpenID Connect).
+LoginMethod = Literal["key", "oidc"]
+
+LoginStatus = Literal["active", "expired", "revoked", "ended"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login(Record):
+    """A browser that is logged in, or was; without its cookie, which nobody knows but the browser.
+
+    Attributes:
+        tenant_id: Whose knowledge it opens.
+        login_id: Its public name: it stands in lists and in the audit.
+        method: How its user was known: by an API key, or by an issuer's word (OpenID Connect).
+        key_id: The API key that it was made with; None: an issuer vouched for the user.
+        scopes: What it opens.
+        principal: As whom; None: as the owner of the tenant's store.
+        created_at: Since when.
+        last_used_at: When it was used last, to the minute.
+        idle_until: When it ends, where it is not used again.
+        expires_at: When it ends at the latest, however much it is used.
+        key_expires_at: When its key ends; None: that does not, or there is none.
+        ended_at: When it was logged out or revoked; None: it was not.
+        status: Whether it is taken now: ``active``; ``expired``: its time is over, or it was not used for too long;
+            ``revoked``: its key is not taken any more; ``ended``: it was logged out, or an administrator ended it.
+    """
+
+    tenant_id: Public[int]
+    login_id: Public[str]
+    method: Public[LoginMethod]
+    key_id: Public[str | None]
+    scopes: Public[tuple[AccessScope, ...]]
+    principal: Public[Principal | None]
+    created_at: Public[datetime]
+    last_used_at: Public[datetime]
+    idle_until: Public[datetime]
+    expires_at: Public[datetime]
+    key_expires_at: datetime | None = None
+    ended_at: Public[datetime | None]
+    status: Public[LoginStatus]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLogin:
+    """A login that was just made.
+
+    Attributes:
+        login: What is kept of it.
+        secret: What the browser's cookie holds. It is shown here alone, and not by ``repr``.
+    """
+
+    login: Login
+    secret: str = field(repr=False)

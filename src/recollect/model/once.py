@@ -1,4 +1,4 @@
-"""A request that takes effect once, known to whatever stores its effect; elsewhere there is none."""
+"""Requests that take effect once, and jobs that are begun again without doing anything twice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 
@@ -42,3 +43,23 @@ def made_once(request: OnceRequest) -> Iterator[None]:
 def current_once() -> OnceRequest | None:
     """The request that is made here; None: one that has no key, or none at all."""
     return _CURRENT.get()
+
+
+# Since when something is being done that may be begun again: what it has done already is not done twice.
+#
+# A job whose worker dies is run anew from its beginning. Where it finds what it wrote before, it leaves that as it
+# is.
+
+
+#: When the job that runs here was begun for the first time; None: none runs here.
+job_begun: ContextVar[datetime | None] = ContextVar("recollect_job_begun", default=None)
+
+
+def is_own_work(written_at: datetime) -> bool:
+    """Whether something that was written then can only be an earlier run's of the job that runs here, or a later one's.
+
+    Args:
+        written_at: By the database's clock, as the job's begin.
+    """
+    begun = job_begun.get()
+    return begun is not None and written_at >= begun

@@ -1,17 +1,17 @@
-"""What a search gives back."""
+"""What a search returns: passages, why they rank where they do, and what it took."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
+from operator import add
 from typing import Any, Literal, overload
 
+from recollect.model.document import GENERATED_BY
 from recollect.model.outline import Outline, PageBox, PassagePart
-from recollect.model.pictures import GENERATED_BY
 from recollect.model.record import Public, PublicIfAny, PublicIfKnown, Record, public, public_if_known
-from recollect.model.usage import TokenUsage
-from recollect.model.wording import Wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,3 +261,58 @@ class SearchReply:
 
     def __getitem__(self, place: int | slice) -> RetrievedContext | tuple[RetrievedContext, ...]:
         return self.results[place]
+
+
+# What language models took.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage(Record):
+    """What an answer took of language models; adds up.
+
+    What embedding and reranking models are asked is not in it: ``recollect requests`` lists every request by its kind.
+
+    Attributes:
+        input_tokens: Of all prompts.
+        output_tokens: Of all that the model wrote.
+        requests: How often it was asked.
+        estimated: Whether the model's server did not tell, and the numbers are counted here.
+    """
+
+    input_tokens: Public[int]
+    output_tokens: Public[int]
+    requests: Public[int] = 1
+    estimated: Public[bool] = False
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        """What both took together."""
+        return TokenUsage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            requests=self.requests + other.requests,
+            estimated=self.estimated or other.estimated,
+        )
+
+    @staticmethod
+    def total(usages: Iterable[TokenUsage | None]) -> TokenUsage | None:
+        """What several requests took together; None where none was made."""
+        made = [usage for usage in usages if usage is not None]
+        return reduce(add, made) if made else None
+
+
+# What texts may say in place of words of a query.
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Words of a query, and what says the same.
+
+    Attributes:
+        original: The words, as the query or the rule that met it has them.
+        others: What counts as them, wherever a text has all of its words; none: only the words themselves do.
+        needed: Whether nothing answers the query that holds neither: a financial measure, a fiscal year.
+    """
+
+    original: str
+    others: tuple[str, ...]
+    needed: bool = False

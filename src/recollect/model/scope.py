@@ -1,7 +1,8 @@
-"""Whose knowledge a read may see, and as of when."""
+"""Whose knowledge a read may see, as of when, and on whose behalf something is done."""
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
 
     from recollect.model.principal import Principal
     from recollect.model.remote import Remote
+
 
 DEFAULT_TENANT_ID = 1
 
@@ -74,3 +76,20 @@ class Target:
     def of(cls, *collections: str) -> Target:
         """These collections, each of which must exist."""
         return cls(collections=collections)
+
+
+# On whose behalf something is done: what is recorded of it, far below whoever knows, is recorded for them.
+
+
+_TENANT: ContextVar[int] = ContextVar("recollect_asking_tenant", default=DEFAULT_TENANT_ID)
+
+
+def asking_tenant() -> int:
+    """The tenant whose data the calling thread or task has last read or written; the store's own where it has none."""
+    return _TENANT.get()
+
+
+def asked_for(scope: Scope) -> Scope:
+    """Note whose data the calling thread or task reads or writes; returns the scope as it is."""
+    _TENANT.set(scope.tenant_id)
+    return scope

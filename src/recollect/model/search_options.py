@@ -1,20 +1,51 @@
-"""How a search is asked: every option is declared once, and all doors read its name, bounds and words here."""
+"""The options of a search: each is declared once, with its name, bounds and words for all doors, and checked here."""
 
 from __future__ import annotations
 
+import json
+import math
+import numbers
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, Literal, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, cast, get_type_hints
 
+from recollect.errors import OutOfBoundsError, UsageError
 from recollect.familiar_names import suggesting
-from recollect.model.bounds import MAX_CANDIDATES, MAX_NEIGHBOURS, MAX_RERANK_CANDIDATES, MAX_RRF_K, MAX_TOP_K
-from recollect.model.time import Duration, MomentRange
+from recollect.model.arguments import require_fields
+from recollect.model.time import DatedRange, Duration, MomentRange, is_relative, read_duration, read_range
+
+if TYPE_CHECKING:
+    from recollect.model.memory import RecallMode, RecallOptions
+
+
+# The bounds of a search: the same at every door.
+
+#: Characters of a query or question at most.
+MAX_QUERY_CHARACTERS = 20_000
+#: Passages that a search returns at most.
+MAX_TOP_K = 1_000
+#: Candidates that each retriever contributes at most.
+MAX_CANDIDATES = 10_000
+#: Candidates that a reranker sees at most.
+MAX_RERANK_CANDIDATES = 1_000
+#: Chunks before and after each passage at most.
+MAX_NEIGHBOURS = 10
+#: The constant of reciprocal rank fusion at most.
+MAX_RRF_K = 10_000
+# Passages times neighbours: each neighbour is text that is read and returned.
+_MAX_WIDENED = 1_000
+
+
+def most_passages(neighbours: int) -> int:
+    """Return how many passages a search returns at most that widens each by so many chunks on both sides."""
+    return min(MAX_TOP_K, _MAX_WIDENED // max(neighbours, 1))
+
 
 #: ``hybrid``, ``dense``, ``lexical``, or the name of a retriever of your own.
 SearchMode: TypeAlias = str
 FusionMethod = Literal["weighted", "rrf"]
-
 
 _SEARCH, _RESULTS, _FILTERS, _TIME = "Search", "Results", "Filters", "Time"
 
@@ -275,3 +306,262 @@ def names_of(options: RetrievalOptions) -> dict[str, Any]:
             values = value if option.type == MomentRange | None else (value,)
             found |= {name: one for name, one in zip(option.names, values, strict=True) if one is not None}
     return found
+
+
+# The times that a search is confined to.
+
+#: Any time.
+EVER = DatedRange()
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """What the times of a document must be for a search to find it.
+
+    Attributes:
+        event: Its event time, or a part of its event interval, lies in this range.
+        ingested: The version found became known in this range.
+    """
+
+    event: DatedRange = EVER
+    ingested: DatedRange = EVER
+
+    def __bool__(self) -> bool:
+        return bool(self.event or self.ingested)
+
+
+def time_limits(options: RetrievalOptions, as_of: datetime | None = None) -> TimeLimits:
+    """The times that the options of a search confine it to.
+
+    Args:
+        options: ``event_window`` counts back from the moment of the search; both conditions on events hold together.
+        as_of: That moment; None: the present.
+
+    Raises:
+        UsageError: An option is no length of time, no time or no range.
+    """
+    now = as_of or datetime.now(UTC)
+    event = EVER
+    if options.event_time_range is not None:
+        event = read_range(options.event_time_range, now=now, name="event_time_range")
+    if options.event_window is not None:
+        window = read_duration(options.event_window, name="event_window")
+        try:
+            # The moment itself belongs to the window: what happens now is not over yet.
+            recent = DatedRange(now - window, now + timedelta(microseconds=1))
+        except OverflowError as exc:
+            raise UsageError(f"event_window reaches back before any calendar: {options.event_window!r}.") from exc
+        event = event.within(recent)
+        if event.start is not None and event.end is not None and not event.start < event.end:
+            raise UsageError("event_window and event_time_range have no time in common: give one of them.")
+    ingested = EVER
+    if options.ingestion_time_range is not None:
+        ingested = read_range(options.ingestion_time_range, now=now, name="ingestion_time_range")
+    return TimeLimits(event, ingested)
+
+
+def at_moment(options: RetrievalOptions, as_of: datetime | None = None) -> RetrievalOptions:
+    """The options with every time that is relative to the moment of the search made absolute.
+
+    A search whose times move with the clock asks for something else every time, so that no earlier reply may answer it.
+
+    Args:
+        options: As given.
+        as_of: The moment of the search; None: the present.
+
+    Raises:
+        UsageError: As `time_limits`.
+    """
+    if options.event_window is None and options.event_time_range is None and options.ingestion_time_range is None:
+        return options
+    limits = time_limits(options, as_of)
+    return replace(
+        options,
+        event_window=None,
+        event_time_range=_pair(limits.event),
+        ingestion_time_range=_pair(limits.ingested),
+        use_cache=options.use_cache and (as_of is not None or not _moves(options)),
+    )
+
+
+def _pair(limits: DatedRange) -> MomentRange | None:
+    return (limits.start, limits.end) if limits else None
+
+
+def _moves(options: RetrievalOptions) -> bool:
+    if options.event_window is not None:
+        return True
+    given = [*(options.event_time_range or ()), *(options.ingestion_time_range or ())]
+    return any(isinstance(one, str) and is_relative(one) for one in given)
+
+
+# Options as keywords: `rag.search("annual leave", top_k=3)` and `rag.recall("leave", after=0)`.
+
+_Options = TypeVar("_Options", "RetrievalOptions", "RecallOptions")
+
+
+class SearchKeywords(TypedDict, total=False):
+    """The attributes of `recollect.RetrievalOptions`, for the type checker; a test compares both."""
+
+    top_k: int | None
+    mode: str | None
+    fusion: FusionMethod | None
+    dense_weight: float | None
+    rrf_k: int | None
+    candidates: int | None
+    similarity_threshold: float | None
+    department: tuple[str, ...]
+    source: tuple[str, ...]
+    tags: tuple[str, ...]
+    metadata_filters: Mapping[str, Any]
+    filters: Mapping[str, Any] | None
+    event_window: Duration | None
+    event_time_range: MomentRange | None
+    ingestion_time_range: MomentRange | None
+    explain: bool
+    rerank: str | None
+    rerank_candidates: int | None
+    rerank_from: int
+    pseudo_relevance: bool | None
+    enhance: bool
+    min_score: float | None
+    min_relevance: float | None
+    relevance_floor: bool
+    collapse_duplicates: bool | None
+    mmr_lambda: float | None
+    neighbours: int
+    merge_adjacent: bool
+    outline: bool
+    use_cache: bool
+
+
+class RecallKeywords(TypedDict, total=False):
+    """The attributes of `recollect.RecallOptions`, for the type checker; a test compares both."""
+
+    top_k: int
+    mode: RecallMode
+    before: int
+    after: int
+    since: datetime | None
+    until: datetime | None
+    counted: bool
+
+
+def refined(kind: type[_Options], options: _Options | None, keywords: Mapping[str, Any]) -> _Options:
+    """Return options with what is given as keywords, which win; a keyword that is None is not given.
+
+    Args:
+        kind: The class of the options.
+        options: As given; None: the defaults.
+        keywords: By attribute.
+
+    Raises:
+        TypeError: There is no such option.
+        UsageError: A value is not of the option's type.
+    """
+    given = {name: value for name, value in keywords.items() if value is not None}
+    if not given:
+        return kind() if options is None else options
+    made = kind(**given) if options is None else replace(options, **given)
+    require_fields(made, given)
+    return made
+
+
+# What a search may be asked.
+
+
+def validate(query: str, options: RetrievalOptions) -> None:
+    """Refuse a query or options that make no sense.
+
+    Raises:
+        OutOfBoundsError: The query is too long, or a number too small or too large; says what is allowed.
+        UsageError: Something else is wrong; says what, and what is allowed.
+    """
+    require_question(query)
+    if options.mode is not None and not isinstance(options.mode, str):
+        raise UsageError(f"mode must be a text, not {options.mode!r}.")
+    if options.fusion not in (None, "weighted", "rrf"):
+        raise UsageError(f"fusion must be weighted or rrf, not {options.fusion!r}.")
+    _require_json(options.metadata_filters)
+    if options.filters:
+        from recollect.model.filter import parse_filter
+
+        parse_filter(options.filters)
+    for option in search_options():
+        _require_allowed(option, getattr(options, option.field))
+    require_width(options)
+
+
+def _require_allowed(option: SearchOption, value: object) -> None:
+    if option.type in (int, int | None, float, float | None):
+        if value is not None or option.type is int:
+            _require_number(option, value, whole=option.type in (int, int | None))
+    elif option.type in (bool, bool | None):
+        if value not in (None, True, False):
+            raise UsageError(f"{option.field} must be true or false, not {value!r}.")
+    elif option.type == tuple[str, ...]:
+        _require_names(option.field, value)
+
+
+def require_width(options: RetrievalOptions) -> None:
+    """Refuse more passages than can be widened; also to be called once the configured ``top_k`` is known.
+
+    Raises:
+        OutOfBoundsError: Says how many passages and neighbours are allowed together.
+    """
+    most = most_passages(options.neighbours)
+    if (options.top_k or 0) > most:
+        raise OutOfBoundsError(
+            f"With neighbours={options.neighbours} a search returns at most {most:,} passages, not {options.top_k:,}. "
+            "Lower top_k or neighbours."
+        )
+
+
+def require_question(query: object) -> None:
+    """Refuse what is no question.
+
+    Raises:
+        OutOfBoundsError: It is too long.
+        UsageError: It is no text, or empty.
+    """
+    if not isinstance(query, str):
+        raise UsageError(f"The query must be text, not {query!r}.")
+    if not query.strip():
+        raise UsageError("The query is empty: ask something.")
+    if len(query) > MAX_QUERY_CHARACTERS:
+        raise OutOfBoundsError(
+            f"The query has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are allowed."
+        )
+    if "\0" in query:
+        raise UsageError("The query holds a NUL character: remove it.")
+
+
+def _require_names(name: str, given: object) -> None:
+    if not isinstance(given, tuple | list) or not all(isinstance(item, str) and "\0" not in item for item in given):
+        raise UsageError(f'{name} must be a tuple of strings, for instance {name}=("one",), not {given!r}.')
+
+
+def _require_json(given: object) -> None:
+    if isinstance(given, dict) and not given:
+        return
+    # What PostgreSQL's jsonb takes: no NaN, no NUL, no lone surrogates.
+    try:
+        text = json.dumps(dict(given) if isinstance(given, Mapping) else None, allow_nan=False, ensure_ascii=False)
+        text.encode("utf-8")
+    except (TypeError, ValueError) as exc:
+        raise UsageError(f"metadata_filters must be JSON values by name, not {given!r}: {exc}.") from exc
+    if not isinstance(given, Mapping) or "\\u0000" in text:
+        raise UsageError(f"metadata_filters must be JSON values by name, without NUL characters, not {given!r}.")
+
+
+def _require_number(option: SearchOption, value: object, *, whole: bool) -> None:
+    name = option.field
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral if whole else numbers.Real):
+        raise UsageError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}.")
+    low, high = (
+        (-math.inf if option.least is None else option.least),
+        (math.inf if option.most is None else option.most),
+    )
+    if not low <= cast("float", value) <= high:
+        allowed = f"lie between {low:,} and {high:,}" if math.isfinite(high) else "be a number"
+        raise OutOfBoundsError(f"{name} must {allowed}, not {value!r}.")

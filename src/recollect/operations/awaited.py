@@ -7,16 +7,15 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
+from recollect.model.activity import Access
 from recollect.model.audit import AuditRecord, AuditVerification
 from recollect.model.collection import MOST_DIMENSIONS, Collection
 from recollect.model.facts import ConsolidationReport, Fact
 from recollect.model.history import CleanupReport
 from recollect.model.job import Job, JobStatus
-from recollect.model.key import ApiKey
-from recollect.model.login import Login
+from recollect.model.key import ApiKey, Login
 from recollect.model.page import MOST_OF_A_PAGE, Page, every_awaited
 from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
-from recollect.model.shown import Access
 from recollect.model.source import SourceRecord
 from recollect.model.status import PipelineStatus
 from recollect.model.tenant import Sharing, Tenant, TenantErasure

@@ -6,12 +6,11 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
+from recollect.model.activity import Access
 from recollect.model.audit import AuditRecord, AuditVerification
-from recollect.model.key import ApiKey
-from recollect.model.login import Login
+from recollect.model.key import ApiKey, Login
 from recollect.model.page import Page
 from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
-from recollect.model.shown import Access
 from recollect.model.tenant import Sharing, Tenant, TenantErasure
 from recollect.operations.declaring import operation
 from recollect.operations.values import Cursor, Limit, Name, Number, Text, Time

@@ -14,9 +14,8 @@ from recollect.context import assemble
 from recollect.context.assembly import Budget
 from recollect.errors import UsageError
 from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
-from recollect.model.activity import outcome_of
-from recollect.model.shown import show
-from recollect.pipeline.search import search_with_place
+from recollect.model.activity import outcome_of, show
+from recollect.pipeline.standpoint import search_with_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from recollect.context import AssembledContext
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
+    from recollect.model.activity import RefusalReason
     from recollect.model.collection import Collection
-    from recollect.model.shown import RefusalReason
     from recollect.pipeline.assembly import Assembly
     from recollect.pipeline.standpoint import Standpoint
 

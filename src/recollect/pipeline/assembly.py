@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -17,12 +19,13 @@ from recollect.buffered_log import BufferedLog
 from recollect.errors import ConfigurationError, UsageError
 from recollect.forking import computes_properties, leave_to_parent, renew_in_children
 from recollect.model import DEFAULT_TENANT_ID
-from recollect.model.asking import asking_tenant
+from recollect.model.activity import ActivityName, Tally, outcome_of
+from recollect.model.document import ExpiryPolicy
 from recollect.model.principal import DefaultPermissions
+from recollect.model.scope import asking_tenant
 from recollect.model.time import read_lifetime
-from recollect.model.time_to_live import ExpiryPolicy
 from recollect.model.written_files import close_folder
-from recollect.pipeline.embedders import Embedders
+from recollect.pipeline.models import Embedders
 from recollect.pipeline.upkeep import Upkeep
 from recollect.store.store import Store
 
@@ -39,19 +42,18 @@ if TYPE_CHECKING:
     from recollect.fetching.client import Fetcher
     from recollect.llm.base import ChatModel
     from recollect.memory import QueryPatternTracker
-    from recollect.model import RetrievalOptions, Scope, SearchReply
+    from recollect.model import Answer, RetrievalOptions, Scope, SearchReply
+    from recollect.model.activity import Access
     from recollect.model.collection import Collection
     from recollect.model.remote import Remote
     from recollect.model.requests import LoggedRequest, RequestRecord
     from recollect.model.scope import Target
-    from recollect.model.shown import Access
-    from recollect.pipeline.activity_log import ActivityLog
-    from recollect.pipeline.observation import Observer
     from recollect.pipeline.remembering import TenantMemory
     from recollect.plugins import Plugins
     from recollect.retrieval.rerank.base import PairScorer
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry
+
 
 #: Called with the bytes fetched so far and the expected total, None where it is unknown.
 DownloadProgress: TypeAlias = "Callable[[int, int | None], None]"
@@ -382,8 +384,6 @@ class Assembly:
     @cached_property
     def activity(self) -> ActivityLog:
         """Where what happens is counted."""
-        from recollect.pipeline.activity_log import ActivityLog
-
         return ActivityLog(lambda: self.store)
 
     def prompt(self, collection: str | None) -> PromptTemplate | None:
@@ -551,3 +551,92 @@ def _expiry_policy(config: RAGConfig) -> ExpiryPolicy:
         default_ttl=read_lifetime(ttl, name="rag.temporal.default_ttl"),
         preserve_tags=temporal.preserve_tags,
     )
+
+
+class Observer:
+    """Is told what a pipeline does, in the thread that does it; this one takes no notice.
+
+    What it is told holds questions and texts: what it keeps, and where, is its own responsibility.
+    """
+
+    def searching(self) -> AbstractContextManager[None]:
+        """Entered for the time of a search, for what must be known before it ends."""
+        return nullcontext()
+
+    def searched(self, reply: SearchReply) -> None:
+        """A search has found what it found; told within `searching`."""
+
+    def answered(self, answer: Answer) -> None:
+        """A question has been answered, or the answer refused."""
+
+    def requested(self, record: RequestRecord) -> None:
+        """A provider's model has been asked, with or without success."""
+
+
+# Counts of what happens on their way into the store: added up by the minute, off the path of whoever searches.
+
+
+#: After so many seconds what was counted is in the store.
+FLUSH_SECONDS = 5.0
+
+#: How often the size of the store is noted.
+_SIZE_SECONDS = 3_600.0
+
+#: When (the minute), what, its label, and the milliseconds that it took.
+_Event: TypeAlias = tuple[datetime, ActivityName, str, float | None]
+
+
+class ActivityLog(Observer):
+    """Counts what a process does for each tenant. Safe between threads.
+
+    What cannot be stored is logged and lost: a count is no reason to fail or delay a search.
+
+    Args:
+        store: Gives the open store, once there is something.
+        flush_seconds: How long a count may wait.
+    """
+
+    def __init__(self, store: Callable[[], Store], *, flush_seconds: float = FLUSH_SECONDS) -> None:
+        self._store = store
+        self._log: BufferedLog[_Event] = BufferedLog(
+            self._append, name="events", flush_seconds=flush_seconds, batch=100_000, level=logging.INFO
+        )
+
+    def count(self, tenant_id: int, name: ActivityName, label: str, milliseconds: float | None = None) -> None:
+        """Count something; returns at once."""
+        self._log.add(tenant_id, (_minute(), name, label, milliseconds))
+
+    def searched(self, reply: SearchReply) -> None:
+        """Count a search: what the cache answered, what was found, and the time of its stages."""
+        at, timings = _minute(), {} if reply.cached else reply.timings_ms
+        self._log.add(
+            asking_tenant(),
+            (at, "cache", "hit" if reply.cached else "miss", None),
+            (at, "found", outcome_of(reply) or "some", None),
+            *((at, "search", stage, milliseconds) for stage, milliseconds in timings.items()),
+        )
+
+    def answered(self, answer: Answer) -> None:
+        """Count an answer, or its refusal."""
+        self.count(asking_tenant(), "answer", "refused" if answer.refused else "answered")
+
+    def flush(self) -> None:
+        """Store what waits."""
+        self._log.flush()
+
+    def close(self) -> None:
+        """Store what waits and end the thread; another count starts it again."""
+        self._log.close()
+
+    def _append(self, scope: Scope, events: list[_Event]) -> None:
+        tallies: defaultdict[tuple[datetime, str, str], Tally] = defaultdict(Tally)
+        for at, name, label, milliseconds in events:
+            tallies[at, name, label].add(milliseconds)
+        store = self._store()
+        if not self._log.is_closing and store.upkeep.claim(scope, "sizes", every_seconds=_SIZE_SECONDS):
+            tallies[_minute(), "size", "database"] = Tally(1, float(store.activity.database_bytes(scope)))
+        store.activity.add(scope, tallies)
+
+
+def _minute() -> datetime:
+    return datetime.now(UTC).replace(second=0, microsecond=0)

@@ -26,21 +26,19 @@ from recollect.pipeline.audit import Audit
 from recollect.pipeline.collections import Collections
 from recollect.pipeline.contents import Contents
 from recollect.pipeline.documents import Documents
-from recollect.pipeline.facts import Facts
 from recollect.pipeline.feedback import Feedback
 from recollect.pipeline.files import Files
 from recollect.pipeline.grants import Grants
 from recollect.pipeline.jobs import Jobs
 from recollect.pipeline.keys import Keys
 from recollect.pipeline.maintenance import Maintenance
-from recollect.pipeline.memory import ConversationMemory
-from recollect.pipeline.rag import RAGPipeline
+from recollect.pipeline.memory import ConversationMemory, Facts
 from recollect.pipeline.sessions import Sessions
 from recollect.pipeline.sources import Sources
 from recollect.pipeline.spaces import Spaces
 from recollect.pipeline.tenants import Tenants
 from recollect.pipeline.threads import Threads, streamed, threaded
-from recollect.pipeline.view import View
+from recollect.pipeline.view import RAGPipeline, View
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,9 +18,9 @@ from recollect.pipeline.standpoint import Group
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.model.activity import Access
     from recollect.model.audit import AuditRecord
     from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
-    from recollect.model.shown import Access
     from recollect.model.time import Moment
     from recollect.store.access_log import AccessBatch
     from recollect.store.logs import LogRepository

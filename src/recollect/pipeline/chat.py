@@ -12,12 +12,12 @@ from recollect.answer.follow_up import Exchange, standing_question
 from recollect.errors import NotFoundError, ProviderError
 from recollect.model import Answer, RetrievalOptions, TokenUsage
 from recollect.model.memory import Turn
+from recollect.model.search_options import require_question
 from recollect.model.time import read_time
 from recollect.pipeline.answering import answer_stream
+from recollect.pipeline.feedback import facts_of
 from recollect.pipeline.memory import ConversationMemory, remember
 from recollect.pipeline.preparing import make_door
-from recollect.pipeline.remembered_answers import facts_of
-from recollect.retrieval.validation import require_question
 
 if TYPE_CHECKING:
     from recollect.model.memory import Episode, Remembered

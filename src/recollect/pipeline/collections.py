@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from recollect.errors import NotFoundError, UsageError
+from recollect.languages import AUTO
 from recollect.model.arguments import checked
 from recollect.model.collection import Collection
 from recollect.model.page import Page, name_at
@@ -16,13 +17,15 @@ from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import implements
 from recollect.pipeline.preparing import collection_settings, ensure_collection
 from recollect.pipeline.standpoint import Group
+from recollect.retrieval.relevance import undeclared_languages
 from recollect.store.collections import as_shown
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import Scope
-    from recollect.model.collection_notes import CollectionNotes
+    from recollect.model.collection import CollectionNotes
     from recollect.model.tenant import SharedCollection
+    from recollect.pipeline.standpoint import Standpoint
 
 
 MOST_IDLE_DAYS = 36_500
@@ -214,3 +217,22 @@ class Collections(Group, CollectionOperations):
         scope = self._at.owner()
         self._at.store.tenants.number(scope.tenant_id)
         return scope
+
+
+# A quotation or a list of names is in some language, too: nobody changes a model for it.
+_LEAST_SHARE = 0.1
+_DOCUMENTS = 2_000
+
+
+def unknown_languages(at: Standpoint) -> list[str]:
+    """Those that at least a tenth of the standpoint's collection is in, by the chunks of the documents stored last.
+
+    Another model would find such texts by what they mean; the words are found as they are.
+    """
+    place = Collections(at).get(at.collection)
+    unknown = undeclared_languages(place)
+    if not unknown or place.language != AUTO:
+        return list(unknown)
+    chunks = at.assembly.store.status.languages(at.scope, place, documents=_DOCUMENTS)
+    least = _LEAST_SHARE * sum(chunks.values())
+    return [code for code in unknown if chunks.get(code, 0) >= max(least, 1)]

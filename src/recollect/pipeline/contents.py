@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import NotFoundError, SessionExpiredError, UsageError
+from recollect.model.activity import show
 from recollect.model.arguments import checked
 from recollect.model.contents import DocumentOutline, ExactMatch, GrepReply, MatchedDocument, Stop
 from recollect.model.outline import page_at, section_path
 from recollect.model.page import Page, every, number_at
 from recollect.model.scope import Guest
-from recollect.model.shown import show
-from recollect.pipeline.search import is_conversation, label, living
-from recollect.pipeline.standpoint import Group
+from recollect.pipeline.standpoint import Group, is_conversation, label, living
 from recollect.retrieval.grep import ExactPattern
 from recollect.store.contents import Places
 
@@ -29,16 +28,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
 #: Documents of a listing, characters of a part, matches, and chunks of a listing, at most.
 MAX_ENTRIES = 1_000
 
-
 MAX_CHARACTERS = 1_000_000
 
-
 MAX_MATCHES = 1_000
-
 
 MAX_CHUNKS = 10_000
 
@@ -273,10 +268,8 @@ def _require_range(name: str, given: int, least: int, most: int) -> None:
 # Bytes of text that are read at a time: what is held in memory, as far as the longest document is not longer.
 _BATCH_BYTES = 4 << 20
 
-
 # Characters of its line that are shown on either side of a match, and of a match itself.
 _AROUND = 80
-
 
 _MOST_SHOWN = 400
 

@@ -5,36 +5,40 @@ from __future__ import annotations
 import difflib
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.config import DEFAULT_COLLECTION
+from recollect.documents.reader import read_bytes
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError, VersionChangedError
 from recollect.model import Document, IngestResult, RetrievalOptions
+from recollect.model.activity import show
 from recollect.model.arguments import checked
+from recollect.model.document import DESCRIBED, DESCRIBED_BY
 from recollect.model.document_record import DOCUMENT_STATUSES
 from recollect.model.filter import Condition, conditions_in, parse_filter
 from recollect.model.history import ErasureProbe, EvidenceDiff, MovedEvidence, VersionDiff
-from recollect.model.keywords import refined
 from recollect.model.page import Page, every, number_at
-from recollect.model.shown import show
+from recollect.model.search_options import refined
 from recollect.model.time import Moment, read_lifetime, read_time
-from recollect.pipeline.preparing import make_door, make_preparer
-from recollect.pipeline.rereading import place_of, reread, time_left
-from recollect.pipeline.search import label, search, session_place
-from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
+from recollect.pipeline.preparing import make_door, make_preparer, shows_pictures
+from recollect.pipeline.refreshing import DIRECTORY, WEB
+from recollect.pipeline.standpoint import EVERY_COLLECTION, Group, label, search, session_place
+from recollect.sources.declared import connector_class
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from recollect.model import RetrievedContext, Scope
-    from recollect.model.document_record import DocumentRecord, DocumentStatus
-    from recollect.model.duplicates import Duplicates, SameDocument
-    from recollect.model.history import DocumentHistory, ErasureReceipt
-    from recollect.model.keywords import SearchKeywords
+    from recollect.model.collection import Collection
+    from recollect.model.document_record import DocumentRecord, DocumentStatus, Duplicates, SameDocument
+    from recollect.model.history import DocumentHistory, ErasureReceipt, VersionRecord
     from recollect.model.original import Original
+    from recollect.model.search_options import SearchKeywords
     from recollect.model.time import Duration
     from recollect.pipeline.standpoint import Standpoint
     from recollect.store.contents import Places
@@ -554,10 +558,8 @@ def _original(at: Standpoint, scope: Scope, places: Places, document_id: int) ->
 
 # How the evidence for a question changed between two moments.
 
-
 # Two passages of one document that have less in common than this are two passages, not one that changed.
 _SAME_PASSAGE = 0.4
-
 
 # Comparing takes time with the product of the lengths; the beginning tells as much.
 _COMPARED_CHARACTERS = 2_000
@@ -647,9 +649,7 @@ def _versions(passages: Iterable[RetrievedContext]) -> list[int]:
 
 # What a filter names that no document has: said where nothing is found, so that a slip of the pen is seen.
 
-
 _SHOWN = 8
-
 
 _NAMES = {"department": "department", "tags": "tag", "metadata": "metadata field"}
 
@@ -693,3 +693,104 @@ def _line(kind: str, name: str, there: Sequence[str]) -> str:
         return f"No document has the {what} {name!r}. Did you mean {' or '.join(map(repr, near))}?"
     more = f" and {len(there) - _SHOWN:,} more" if len(there) > _SHOWN else ""
     return f"No document has the {what} {name!r}. There are: {', '.join(there[:_SHOWN])}{more}."
+
+
+# Reading the kept originals of documents anew, with the present settings.
+
+
+#: What the metadata says of how a document was read the last time.
+_OF_READING = {
+    *(DESCRIBED, DESCRIBED_BY, "pictures_left_out", "attachments_left_out"),
+    *("pages_recognised", "pages_without_text", "pages_damaged", "drawings_not_read"),
+}
+
+
+def reread(at: Standpoint, document: int | str, *, force: bool) -> IngestResult:
+    """Read a document's original anew; see `Documents.reread`."""
+    from recollect.ingest.documents import BatchWriter, given_of
+    from recollect.store.contents import Places
+
+    present = at.present()
+    document_id = at.resolve(present, document)
+    at.store.documents.require_changeable(present, [document_id])
+    with place_of(at, present, document_id) as (scope, place, record):
+        original = at.store.contents.original(scope, Places(collection_ids=(place.collection_id,)), document_id)
+        _require_size(original, at.config.ingest.max_file_bytes)
+        version = at.store.history.versions(scope, document_id).versions[-1]
+        apart = _names_apart(at, scope, document_id)
+        read = read_bytes(
+            original.read(),
+            name=original.name,
+            mime_type=original.mime_type,
+            attachments=not apart,
+            pictures=shows_pictures(at.assembly, scope),
+            workers=at.assembly.parser_workers,
+        )
+        anew = _merged(read, record, version)
+        preparer = make_preparer(at.assembly, scope, place, door=make_door(at.assembly, scope))
+        batch_writer = BatchWriter(preparer, at.store.collections, at.store.writer, scope=scope, collection=place)
+        # As the next ingest of the folder or of the document would say it, so that this one finds it unchanged.
+        of_folder = PurePath(record.origin).is_absolute()
+        given = {"department": record.department, "tags": ()} if of_folder else given_of(anew)
+        cut = preparer.cut(anew, preparer.fingerprint(given))
+        rewrite = batch_writer.rewrite if apart else batch_writer.rewrite_whole
+        written = rewrite(document_id, cut, force=force)
+        batch_writer.finish()
+    return written
+
+
+def _names_apart(at: Standpoint, scope: Scope, document_id: int) -> bool:
+    """Whether what is attached to a document comes from elsewhere than its file: from a connector that names it."""
+    connector = at.store.sources.connector_of(scope, document_id)
+    if connector in {None, DIRECTORY, WEB}:
+        return at.store.attachments.names_apart(scope, document_id)
+    try:
+        return getattr(connector_class(connector), "names_attachments", False)
+    except UsageError:  # of a package that is not installed here
+        return at.store.attachments.names_apart(scope, document_id)
+
+
+@contextmanager
+def place_of(at: Standpoint, scope: Scope, document_id: int) -> Iterator[tuple[Scope, Collection, DocumentRecord]]:
+    """Where a document is, and as it is."""
+    if at.session is not None:
+        with session_place(at, scope) as (own, place):
+            yield own, place, at.store.documents.get(own, document_id)
+        return
+    record = at.store.documents.get(scope, document_id)
+    yield scope, at.store.collections.get(scope, record.collection), record
+
+
+def _require_size(original: Original, max_bytes: int) -> None:
+    if original.byte_count > max_bytes:
+        raise UsageError(
+            f"The original {original.name!r} is larger than files may be ({original.byte_count:,} of {max_bytes:,} "
+            "bytes): raise [rag.ingest] max_file_bytes to read it."
+        )
+
+
+def _merged(read: Document, record: DocumentRecord, version: VersionRecord) -> Document:
+    """What was read, under what is said of the document: nobody's title, tags or grants are taken back by reading."""
+    dated = record.event_time is not None
+    said = {name: value for name, value in record.metadata.items() if name not in _OF_READING}
+    return replace(
+        read,
+        source=record.source,
+        id=record.id,
+        title=record.title,
+        metadata={**read.metadata, **said},
+        tags=record.tags,
+        department=record.department,
+        language=record.language,
+        event_time=version.event_time if dated else read.event_time,
+        event_end=version.event_end if dated else read.event_end,
+        permissions=None,
+        ttl=time_left(version),
+    )
+
+
+def time_left(version: VersionRecord) -> float | Literal["never"]:
+    """The seconds until a version expires, or ``"never"``, whatever is configured for documents by default."""
+    if version.expires_at is None:
+        return "never"
+    return max((version.expires_at - datetime.now(UTC)).total_seconds(), 1.0)

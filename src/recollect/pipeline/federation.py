@@ -22,12 +22,12 @@ from recollect.errors import (
     ServerUnavailableError,
     UsageError,
 )
+from recollect.interruption import TimedCall, TimedCalls
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.remote import Remote
+from recollect.model.search_options import validate
+from recollect.retrieval.candidates import heading
 from recollect.retrieval.retrievers import MODES, checked_passages, retrieved
-from recollect.retrieval.targets import heading
-from recollect.retrieval.timed import TimedCall, TimedCalls
-from recollect.retrieval.validation import validate
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -98,7 +98,7 @@ def unanswered_questions(view: View, window: Window) -> Sequence[tuple[Any, ...]
     """What is asked and nothing answers, the most frequent first.
 
     Of each: its words and the beginning of its hash, as far as they are kept; ``refused``, ``nothing`` or ``low``; why
-    answers were refused (`recollect.model.shown.RefusalReason`); how often, and when last.
+    answers were refused (`recollect.model.activity.RefusalReason`); how often, and when last.
 
     Raises:
         PermissionDeniedError: The view has a principal: questions are shown to who administers the tenant.

@@ -16,8 +16,7 @@ from recollect.model.arguments import checked
 from recollect.model.memory import RecallOptions
 from recollect.model.time import read_time
 from recollect.pipeline.feedback import adapted_weights
-from recollect.pipeline.search import recall, recall_facts, search
-from recollect.pipeline.standpoint import Standpoint
+from recollect.pipeline.standpoint import Standpoint, recall, recall_facts, search
 
 if TYPE_CHECKING:
     from datetime import datetime

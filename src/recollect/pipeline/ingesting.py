@@ -17,7 +17,7 @@ from recollect.model import Document
 from recollect.model.arguments import require_no_path
 from recollect.model.principal import read_permissions
 from recollect.pipeline.preparing import ensure_collection, make_door, make_preparer
-from recollect.pipeline.search import session_place
+from recollect.pipeline.standpoint import session_place
 
 if TYPE_CHECKING:
     from recollect.ingest.documents import BatchWriter

@@ -18,8 +18,7 @@ from recollect.errors import UsageError
 from recollect.evaluation.case_files import load_suite
 from recollect.interruption import Interrupted, check, stoppable
 from recollect.jobs.progress import Ending, RunInterruption
-from recollect.jobs.retrying import RetryPolicy
-from recollect.jobs.running import JobRunner
+from recollect.jobs.running import JobRunner, RetryPolicy
 from recollect.jobs.tasks import imported, task_of
 from recollect.model.arguments import checked
 from recollect.model.job import Asker, Job, JobCallback, JobStage, JobStatus, NewJob
@@ -30,9 +29,8 @@ from recollect.operations.declaring import implements
 from recollect.operations.jobs import JobOperations
 from recollect.pipeline.contexts import require_contextualising
 from recollect.pipeline.preparing import admit_job, ensure_collection, make_door
-from recollect.pipeline.source_records import require_refreshable, source_record
 from recollect.pipeline.spaces import Reembedding, require_other_model, require_reembedding
-from recollect.pipeline.standpoint import Group
+from recollect.pipeline.standpoint import Group, require_refreshable, source_record
 from recollect.pipeline.uploading import ask_for
 from recollect.store.job_queue import Heartbeats, JobQueue
 
@@ -382,13 +380,10 @@ class Jobs(Group, JobOperations):
 #: Whoever waits for a job of another process looks so often.
 LOOK_SECONDS = 0.25
 
-
 # The jobs of workers that died are looked for so often while somebody waits.
 _RECOVER_SECONDS = 2.0
 
-
 _CONNECTIONS = 4
-
 
 # A view has the group of methods that ends here: neither module can import the other.
 _VIEW_OF = "recollect.pipeline.job_tasks:view_of"

@@ -17,8 +17,8 @@ from recollect.pipeline.uploading import upload_name
 if TYPE_CHECKING:
     from recollect.model import Chunk, Document
     from recollect.model.collection import Collection
+    from recollect.model.document_record import Listing, ListingQuery
     from recollect.model.job import Job
-    from recollect.model.listing import Listing, ListingQuery
     from recollect.pipeline.standpoint import Standpoint
 
 

@@ -25,15 +25,14 @@ from recollect.ingest.examine import (
 from recollect.ingest.prepare import average_length
 from recollect.model import Scope
 from recollect.model.arguments import checked
-from recollect.model.search_health import SearchHealth, StoreSearchHealth
-from recollect.model.status import PipelineStatus
+from recollect.model.status import PipelineStatus, SearchHealth, StoreSearchHealth
 from recollect.operations.declaring import implements
 from recollect.operations.jobs import MaintenanceOperations
 from recollect.pipeline.preparing import make_preparer
 from recollect.pipeline.standpoint import Group
 from recollect.pipeline.upkeep import clean_up
 from recollect.retrieval.indexing import TermIndexer
-from recollect.retrieval.rerank.packing import unpack
+from recollect.retrieval.rerank.late_interaction import unpack
 from recollect.store.collections import CollectionRepository
 from recollect.store.indexes import drop_index
 from recollect.store.isolation import read_differences
@@ -68,8 +67,7 @@ if TYPE_CHECKING:
     from recollect.ingest.prepare import Preparer
     from recollect.model.collection import Collection
     from recollect.model.contexts import ContextEstimate, ContextReport
-    from recollect.model.history import CleanupReport
-    from recollect.model.scrub import ScrubReport
+    from recollect.model.history import CleanupReport, ScrubReport
     from recollect.pipeline.assembly import Assembly
     from recollect.store.database import Database
     from recollect.store.dense_index import DenseIndexer

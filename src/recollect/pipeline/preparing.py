@@ -14,7 +14,7 @@ from recollect.store.embedding_cache import EmbeddingCacheRepository
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize
-    from recollect.config.privacy import PrivacyConfig
+    from recollect.config.storage import PrivacyConfig
     from recollect.embedding.base import EmbeddingProvider
     from recollect.ingest.door import Door
     from recollect.ingest.prepare import Preparer, TokenPacker
@@ -162,8 +162,7 @@ def token_packer(embedder: EmbeddingProvider) -> TokenPacker:
     Raises:
         UsageError: The model gives none.
     """
-    from recollect.retrieval.rerank.late_interaction import TokenEncoder
-    from recollect.retrieval.rerank.packing import pack
+    from recollect.retrieval.rerank.late_interaction import TokenEncoder, pack
 
     if not isinstance(embedder, TokenEncoder):
         raise UsageError(
@@ -247,7 +246,6 @@ def _shows_pictures(policy: PersonalDataPolicy, settings: PrivacyConfig) -> bool
 
 # Where files stand on this machine: their documents' own names pass the door when they are read.
 _OF_THE_MACHINE = frozenset({"paths", "folders"})
-
 
 # Sources that their owner has named are found by that name, which stands with them.
 _OF_SOURCES = frozenset({"refresh_source", "watch"})

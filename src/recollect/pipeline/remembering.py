@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
     from recollect.memory.consolidation import Consolidator
-    from recollect.memory.forgetting import Forgetter
     from recollect.memory.patterns import QueryPatternTracker
-    from recollect.pipeline.embedders import Embedders
+    from recollect.memory.service import Forgetter
+    from recollect.pipeline.models import Embedders
     from recollect.retrieval.relevance import RelevanceMeters
     from recollect.store.store import Store
 
@@ -76,15 +76,14 @@ class TenantMemory:
     @cached_property
     def forgetter(self) -> Forgetter:
         """Erases single turns of conversations."""
-        from recollect.memory.forgetting import Forgetter
+        from recollect.memory.service import Forgetter
 
         return Forgetter(self._store.memory, self._store.forgetting, self._embedders, self._terms)
 
     @cached_property
     def consolidator(self) -> Consolidator:
         """Draws facts from conversations."""
-        from recollect.memory.consolidation import Consolidator
-        from recollect.memory.writing import FactWriter
+        from recollect.memory.consolidation import Consolidator, FactWriter
 
         store, config = self._store, self._config
         model = self._chat_model() if config.memory.facts_by_model else None

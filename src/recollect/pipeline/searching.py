@@ -19,8 +19,7 @@ from recollect.retrieval.enhance.synonyms import (
     acronym_enhancer,
     load_synonyms,
 )
-from recollect.retrieval.health import SearchMonitor
-from recollect.retrieval.probe import measure
+from recollect.retrieval.health import SearchMonitor, measure
 from recollect.retrieval.ranking import Preferences, RankingSettings, RolePreference
 from recollect.retrieval.rerank.registry import EMBEDDING_RERANKERS, make_reranker
 from recollect.retrieval.retrievers import MODES
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from recollect.embedding.cached import CachedEmbedder
     from recollect.llm.base import ChatModel
     from recollect.model.collection import Collection
-    from recollect.pipeline.embedders import Embedders
+    from recollect.pipeline.models import Embedders
     from recollect.plugins import Plugins
     from recollect.retrieval.analysis import Analyzer
     from recollect.retrieval.enhance.plan import QueryEnhancer

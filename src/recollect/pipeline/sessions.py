@@ -9,8 +9,7 @@ from recollect.model.arguments import checked
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.pipeline.documents import Documents
 from recollect.pipeline.preparing import collection_settings
-from recollect.pipeline.search import checked_id, living
-from recollect.pipeline.standpoint import Group
+from recollect.pipeline.standpoint import Group, checked_id, living
 
 if TYPE_CHECKING:
     from datetime import datetime

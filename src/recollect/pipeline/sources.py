@@ -28,11 +28,10 @@ from recollect.pipeline.refreshing import (
     own_folder,
     read_no_more,
     refresh,
+    reload,
     require_openable,
 )
-from recollect.pipeline.reloading import reload
-from recollect.pipeline.source_records import source_record
-from recollect.pipeline.standpoint import EVERY_COLLECTION, Group
+from recollect.pipeline.standpoint import EVERY_COLLECTION, Group, source_record
 from recollect.pipeline.watching import Watching, keep_watched, require_folders
 
 if TYPE_CHECKING:

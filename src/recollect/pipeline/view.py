@@ -7,52 +7,57 @@ from dataclasses import replace
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
+from typing_extensions import get_protocol_members
+
+from recollect.config import RAGConfig
+from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model.activity import shown
 from recollect.model.arguments import checked
 from recollect.model.audit import require_actor
-from recollect.model.keywords import refined
-from recollect.model.shown import shown
+from recollect.model.search_options import refined
 from recollect.model.time import Moment, read_time
+from recollect.pipeline.assembly import Assembly, DownloadProgress
+from recollect.pipeline.standpoint import Standpoint
 
 if TYPE_CHECKING:
     from datetime import datetime
     from typing import Unpack
 
-    from recollect.config import RAGConfig
+    from recollect.chunking.base import ChunkingStrategy
     from recollect.context import AssembledContext
-    from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.models import ModelCache
     from recollect.fetching.client import Method
     from recollect.fetching.crawl import CrawlPlan
     from recollect.ingest.report import IngestReport, ProgressCallback
+    from recollect.llm.base import ChatModel
     from recollect.model import IngestResult
     from recollect.model.job import Job, JobCallback
-    from recollect.model.keywords import RecallKeywords, SearchKeywords
     from recollect.model.memory import RecallOptions, Recollection, Remembered, Turn
     from recollect.model.remote import Remote
+    from recollect.model.search_options import RecallKeywords, SearchKeywords
     from recollect.model.why_not import WhyNot
     from recollect.pipeline.answering import AskEvent
     from recollect.pipeline.audit import Audit
     from recollect.pipeline.collections import Collections
     from recollect.pipeline.contents import Contents
     from recollect.pipeline.documents import Documents
-    from recollect.pipeline.facts import Facts
     from recollect.pipeline.feedback import Feedback
     from recollect.pipeline.files import Files
     from recollect.pipeline.grants import Grants
     from recollect.pipeline.jobs import Jobs
-    from recollect.pipeline.keys import Keys
-    from recollect.pipeline.logins import Logins
+    from recollect.pipeline.keys import Keys, Logins
     from recollect.pipeline.maintenance import Maintenance
-    from recollect.pipeline.memory import ConversationMemory
+    from recollect.pipeline.memory import ConversationMemory, Facts
     from recollect.pipeline.sessions import Sessions
     from recollect.pipeline.sources import Sources
     from recollect.pipeline.spaces import Spaces
-    from recollect.pipeline.standpoint import Standpoint
     from recollect.pipeline.tenants import Tenants
+    from recollect.retrieval.rerank.base import Reranker
     from recollect.retrieval.retrievers import Retriever
     from recollect.store.store import Store
 
@@ -61,9 +66,9 @@ def _group(module: str, kind: str, says: str) -> Any:  # noqa: ANN401 - the anno
     """A group of a view: made when it is asked for, and its module is imported then."""
 
     def make(groups: Groups) -> object:
-        return getattr(import_module(f"recollect.pipeline.{module}"), kind)(groups._at)
+        return getattr(import_module(make.__module__), kind)(groups._at)
 
-    make.__annotations__["return"] = kind
+    make.__module__, make.__annotations__["return"] = f"recollect.pipeline.{module}", kind
     return property(make, doc=says)
 
 
@@ -87,11 +92,11 @@ class Groups:
     spaces: Spaces = _group("spaces", "Spaces", "The embedding model of the collection, changed while it is searched.")
     sessions: Sessions = _group("sessions", "Sessions", "Sessions with documents of their own.")
     memory: ConversationMemory = _group("memory", "ConversationMemory", "Conversations, and contexts made of them.")
-    facts: Facts = _group("facts", "Facts", "Facts drawn from conversations.")
+    facts: Facts = _group("memory", "Facts", "Facts drawn from conversations.")
     feedback: Feedback = _group("feedback", "Feedback", "Whether what contexts showed has helped.")
     grants: Grants = _group("grants", "Grants", "Who may read what.")
     keys: Keys = _group("keys", "Keys", "What programs present to a server.")
-    logins: Logins = _group("logins", "Logins", "Who is logged in to a server with a browser.")
+    logins: Logins = _group("keys", "Logins", "Who is logged in to a server with a browser.")
     tenants: Tenants = _group("tenants", "Tenants", "The tenants of the store.")
     audit: Audit = _group("audit", "Audit", "What was done, by whom and when.")
     jobs: Jobs = _group("jobs", "Jobs", "Work in the background: looked at, waited for, stopped and tried again.")
@@ -201,7 +206,7 @@ class View(Groups):
         at, given = self._at, refined(RetrievalOptions, options, keywords)
         if at.session is None:
             return shown(at.assembly.search(at.scope, query, given, at.target()))
-        from recollect.pipeline.search import search
+        from recollect.pipeline.standpoint import search
 
         return shown(search(at, query, given))
 
@@ -633,7 +638,7 @@ class View(Groups):
             NotFoundError: There is no such conversation.
         """
         from recollect.model.memory import RecallOptions
-        from recollect.pipeline.search import recall
+        from recollect.pipeline.standpoint import recall
 
         return recall(self._at, query, refined(RecallOptions, options, keywords))
 
@@ -686,3 +691,93 @@ def _names(collections: Sequence[str] | str | None) -> tuple[str, ...] | None:
     if not names:
         raise UsageError('Name at least one collection, "*" for all, or None for the configured one.')
     return names
+
+
+# The whole of recollect behind one object.
+
+
+@checked
+class RAGPipeline(View):
+    """Ingests documents, searches them and answers from them: the view of the defaults, and the way to every other one.
+
+    The defaults are the configured tenant and collection, the owner of the store, and the present. A context manager,
+    safe to share between threads. Nothing is opened before it is needed: the store at the first call, the embedding
+    model at the first text that must be embedded.
+
+    Args:
+        config: Settings; None: the defaults and the environment.
+        embedder: Used in place of the configured one.
+        chat_model: Used in place of the configured one.
+        on_download: Told how the download of a model advances, in bytes.
+        chunkers: Chunking strategies of your own (`ChunkingStrategy`), by name: classes whose arguments are the
+            strategy's parameters, or objects.
+        rerankers: The same of rerankers (`Reranker`); classes are made without arguments.
+        retrievers: The same of retrievers (`Retriever`), each the name of a search mode.
+        remotes: What is searched together with the configured tenant's collections, beside what is configured; see
+            `View.view`.
+
+    Raises:
+        UsageError: The embedder, the language model or a part by name lacks what it must have, or a name is taken.
+        ConfigurationError: A part that is configured by name does not exist.
+
+    Example:
+        >>> from recollect import Document, RAGPipeline
+        >>> with RAGPipeline() as rag:  # doctest: +SKIP
+        ...     rag.ingest(Document(content="Annual leave is 30 days.", source="leave.txt"))
+        ...     rag.ask("How long is annual leave?").text
+    """
+
+    def __init__(
+        self,
+        config: RAGConfig | None = None,
+        *,
+        embedder: EmbeddingProvider | None = None,
+        chat_model: ChatModel | None = None,
+        on_download: DownloadProgress | None = None,
+        chunkers: Mapping[str, ChunkingStrategy | type[ChunkingStrategy]] | None = None,
+        rerankers: Mapping[str, Reranker | type[Reranker]] | None = None,
+        retrievers: Mapping[str, Retriever | type[Retriever]] | None = None,
+        remotes: Sequence[Remote | Retriever] = (),
+    ) -> None:
+        _require_protocols(embedder, chat_model)
+        assembly = Assembly(
+            config or RAGConfig(),
+            embedder=embedder,
+            chat_model=chat_model,
+            on_download=on_download,
+            chunkers=chunkers,
+            rerankers=rerankers,
+            retrievers=retrievers,
+            remotes=remotes,
+        )
+        super().__init__(Standpoint(assembly=assembly))
+
+    def __enter__(self) -> RAGPipeline:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store and let go of its server; the next call opens it again, of every view."""
+        self._at.assembly.close()
+
+
+def _require_protocols(embedder: object | None, chat_model: object | None) -> None:
+    """Raise a UsageError that names what a model of somebody's own lacks."""
+    if embedder is not None:
+        _require(embedder, EmbeddingProvider, name="embedder")
+    if chat_model is not None:
+        from recollect.llm.base import ChatModel
+
+        _require(chat_model, ChatModel, name="chat_model")
+
+
+def _require(given: object, protocol: type, *, name: str) -> None:
+    # By its class where that has it: a property may load a model.
+    kind = type(given)
+    missing = [one for one in get_protocol_members(protocol) if not (hasattr(kind, one) or hasattr(given, one))]
+    if missing:
+        raise UsageError(f"{name} is no {protocol.__name__}: {kind.__name__} has no {', '.join(sorted(missing))}.")

@@ -16,7 +16,7 @@ from recollect.pipeline.jobs import Jobs, heartbeats_of, runner_of
 from recollect.pipeline.standpoint import Standpoint
 from recollect.pipeline.upkeep import Upkeep
 from recollect.pipeline.watching import keep_watched
-from recollect.retrieval.probe import check_recall
+from recollect.retrieval.health import check_recall
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.upkeep import every_tenant
 

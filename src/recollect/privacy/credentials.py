@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from recollect.model.key_text import SECRET_PATTERN
+from recollect.model.key import SECRET_PATTERN
 
 _LABELS = r"(?i)\b(password|passwd|secret|(?:x-)?api[ _-]?key(?: provided)?|access[_-]?token|secret[_-]?access[_-]?key)"
 _SECRETS = (

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
 from recollect.model.answer import Citation, UnsupportedSentence
 from recollect.model.outline import PageBox, PassagePart
-from recollect.model.passage import RetrievedContext
+from recollect.model.passage import RetrievedContext, TokenUsage
 from recollect.model.record import json_of
 from recollect.model.search_options import SearchMode
-from recollect.model.usage import TokenUsage
 from recollect.replies._shape import Shape, Timestamp, rounded
 
 if TYPE_CHECKING:

@@ -21,15 +21,6 @@ Floats = npt.NDArray[np.float64]
 RRF_K = 60
 DENSE_WEIGHT = 0.55
 RRF_DENSE_WEIGHT = 0.5
-#: Where the embedding model does not know the question's language but one in the same script: names and loan words are
-#: what it still understands.
-FOREIGN_DENSE_WEIGHT = 0.15
-#: Where it does not know the script either: chance. What it finds stands behind what the words found.
-STRANGE_DENSE_WEIGHT = 0.0
-
-#: Where no text is in the question's language and the model knows both: the words that are found are names, numbers and
-#: those that mean something else in either language.
-CROSSING_DENSE_WEIGHT = 0.85
 
 
 def rrf(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.embedding.models import known_model
 from recollect.model import CompleteOptions, Scope
-from recollect.model.bounds import MAX_RERANK_CANDIDATES
+from recollect.model.search_options import MAX_RERANK_CANDIDATES
 from recollect.retrieval import fusion
 from recollect.retrieval.enhance.feedback import PseudoRelevanceFeedback
 from recollect.retrieval.enhance.plan import fuse_alternatives
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.model.principal import Principal
     from recollect.model.search_options import FusionMethod
     from recollect.retrieval.candidates import Candidates, Stopwatch
-    from recollect.retrieval.model_languages import MeaningShare
+    from recollect.retrieval.relevance import MeaningShare
     from recollect.retrieval.shaping import ChunkReader
 
 
@@ -86,17 +86,13 @@ def scaled(score: float, factor: float) -> float:
 
 Scored = tuple[int, float]
 
-
 #: Makes a reranker: by its name, the number of a tenant, and a collection whose model embedded the candidates.
 RerankerMaker: TypeAlias = "Callable[[str, int, Collection], Reranker]"
-
 
 #: How a reranker that the registry does not know is used.
 UNKNOWN_RERANKER = RerankDefaults(weight=0.7, depth=50)
 
-
 NO_RERANKER = "none"
-
 
 CONSENSUS = "consensus"
 

@@ -21,23 +21,36 @@ from recollect.model import (
     SearchReply,
     TokenUsage,
 )
-from recollect.model.bounds import MAX_CANDIDATES, MAX_RERANK_CANDIDATES
-from recollect.model.time_limits import at_moment
+from recollect.model.search_options import MAX_CANDIDATES, MAX_RERANK_CANDIDATES, at_moment, require_width, validate
 from recollect.retrieval.analysis import lexeme, term_frequencies
 from recollect.retrieval.bm25 import query_weights
 from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
-from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource, Stopwatch, analyzer_for
+from recollect.retrieval.candidates import (
+    CandidateRequest,
+    Candidates,
+    CandidateSource,
+    Searched,
+    Stopwatch,
+    TargetResolver,
+    analyzer_for,
+    heading,
+    tells_origins,
+)
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, query_vector
-from recollect.retrieval.model_languages import MeaningShare, ModelLanguages, meaning_share
 from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
-from recollect.retrieval.relevance import RelevanceMeter, RelevanceMeters, SimilarityScale, Thresholds
+from recollect.retrieval.relevance import (
+    MeaningShare,
+    ModelLanguages,
+    RelevanceMeter,
+    RelevanceMeters,
+    SimilarityScale,
+    Thresholds,
+    meaning_share,
+)
 from recollect.retrieval.retrievers import MODES
-from recollect.retrieval.shaping import ChunkReader, Shaper, with_roots
+from recollect.retrieval.shaping import ChunkReader, Shaper, StalenessNotes, with_roots
 from recollect.retrieval.spaces import VectorSpace, joined, merged, pooled, spaces_of
 from recollect.retrieval.sql_candidates import SqlCandidates
-from recollect.retrieval.staleness import StalenessNotes
-from recollect.retrieval.targets import Searched, TargetResolver, heading, tells_origins
-from recollect.retrieval.validation import require_width, validate
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions, removed_by_condition
 
 if TYPE_CHECKING:

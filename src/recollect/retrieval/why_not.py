@@ -11,11 +11,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.model import CompleteOptions, RetrievalOptions, Scope
-from recollect.model.bounds import MAX_CANDIDATES, MAX_RERANK_CANDIDATES, MAX_TOP_K, most_passages
 from recollect.model.filter import Condition, Filter, conditions_in, describe, field_name
 from recollect.model.scope import Target
-from recollect.model.search_options import search_options
-from recollect.model.time_limits import at_moment
+from recollect.model.search_options import (
+    MAX_CANDIDATES,
+    MAX_RERANK_CANDIDATES,
+    MAX_TOP_K,
+    at_moment,
+    most_passages,
+    search_options,
+    validate,
+)
 from recollect.model.why_not import NamedDocument, WhyNot, WhyNotStage
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import analyzer_for
@@ -23,7 +29,6 @@ from recollect.retrieval.enhance.plan import QueryPlan, enhance, query_vector
 from recollect.retrieval.ranking import NO_RERANKER, UNKNOWN_RERANKER
 from recollect.retrieval.relevance import BELOW_FLOOR, RelevanceMeter, Thresholds
 from recollect.retrieval.rerank.registry import DEFAULTS
-from recollect.retrieval.validation import validate
 from recollect.store.filters import (
     document_filter_of,
     failed_conditions,

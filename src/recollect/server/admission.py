@@ -19,8 +19,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.errors import AuthenticationError, StoreError
+from recollect.model.activity import Access, Shown, ShownDocument, showing_to
 from recollect.model.once import OnceRequest, made_once
-from recollect.model.shown import Access, Shown, ShownDocument, showing_to
 from recollect.server.idempotency import HEADER, MOST_KEPT_BYTES, Begun, Reply, fingerprint
 from recollect.server.limits import LimitKind
 from recollect.server.named_paths import as_sent

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from cachetools import TTLCache
 
 from recollect.errors import AuthenticationError, ConfigurationError, NotFoundError, PermissionDeniedError
-from recollect.model.key_text import PREFIX, read_key
+from recollect.model.key import PREFIX, read_key
 from recollect.server.caller import Caller, Credential
 from recollect.server.failed_credentials import FailedCredentials
 from recollect.server.login.browsers import BrowserLogins
@@ -23,8 +23,7 @@ from recollect.server.tokens import TokenClaims, TokenVerifier
 
 if TYPE_CHECKING:
     from recollect.config.server import ServerConfig
-    from recollect.model.key import ApiKey, WidgetUse
-    from recollect.model.login import NewLogin
+    from recollect.model.key import ApiKey, NewLogin, WidgetUse
     from recollect.pipeline import RAGPipeline
     from recollect.server.login.attempt import LoginAttempt
 

@@ -21,10 +21,14 @@ from pydantic_core import CoreSchema
 
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import Principal, RetrievalOptions
-from recollect.model.bounds import MAX_QUERY_CHARACTERS
-from recollect.model.search_options import SearchOption, options_named, search_options
+from recollect.model.search_options import (
+    MAX_QUERY_CHARACTERS,
+    SearchOption,
+    options_named,
+    search_options,
+    time_limits,
+)
 from recollect.model.time import Duration, MomentRange
-from recollect.model.time_limits import time_limits
 from recollect.operations.values import TIME_SCHEMA, Cursor, Limit, Name, Number, Text, storable
 from recollect.pipeline import View
 from recollect.pipeline.contents import MAX_MATCHES

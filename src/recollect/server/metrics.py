@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from recollect.errors import RecollectError
 from recollect.jobs.tasks import task_kinds
-from recollect.pipeline.observation import Observer
+from recollect.pipeline.assembly import Observer
 from recollect.store.job_queue import JobQueue, Workload
 
 if TYPE_CHECKING:

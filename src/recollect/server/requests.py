@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from starlette.concurrency import run_in_threadpool
 
 from recollect.errors import AuthenticationError
-from recollect.model.key_text import SECRET_PATTERN
+from recollect.model.key import SECRET_PATTERN
 from recollect.server.origin import is_loopback, name_of
 
 if TYPE_CHECKING:

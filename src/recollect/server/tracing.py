@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from recollect.pipeline.observation import Observer
+from recollect.pipeline.assembly import Observer
 from recollect.server import genai
 
 if TYPE_CHECKING:

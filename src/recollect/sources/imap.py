@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from recollect.errors import ParseError, SourceError, UsageError
-from recollect.model.attached import attached_name, stored_name
+from recollect.model.globs import attached_name, stored_name
 from recollect.model.principal import read_permissions
 from recollect.sources.base import (
     Change,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from psycopg.types.json import Jsonb
 
-from recollect.model.shown import Access, ShownDocument
+from recollect.model.activity import Access, ShownDocument
 from recollect.store.audit import record
 from recollect.store.database import records, rows
 from recollect.store.logs import LogRepository

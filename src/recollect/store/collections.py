@@ -12,8 +12,7 @@ from psycopg.types.json import Jsonb
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.arguments import did_you_mean
-from recollect.model.collection import Collection
-from recollect.model.collection_notes import CollectionNotes
+from recollect.model.collection import Collection, CollectionNotes
 from recollect.store.database import Database, rows
 from recollect.store.embedding_cache import drop_unowned
 from recollect.store.indexes import drop_indexes
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
 
 _SQL = queries("collections")
 
-
 MAX_NAME_LENGTH = 200
-
 
 # The last one is the caller's, not the collection's.
 _STORED = tuple(Collection.__dataclass_fields__)[:-1]
@@ -331,7 +328,6 @@ def _require_name(name: str) -> None:
 
 
 _NOTES = queries("collection_notes")
-
 
 _BATCH = 500
 

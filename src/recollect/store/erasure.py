@@ -15,8 +15,7 @@ from typing import Any, LiteralString
 from psycopg import sql
 
 from recollect.model import Scope
-from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt
-from recollect.model.scrub import ScrubReport
+from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt, ScrubReport
 from recollect.store.audit import record
 from recollect.store.closing import close_documents, count_closed, with_attached
 from recollect.store.database import Connection, Database, rows
@@ -31,17 +30,13 @@ from recollect.store.sql import queries
 
 _WORD = re.compile(r"\w+")
 
-
 #: So many words in a row that stand in the erased documents, and in no other, are a quote.
 QUOTE_WORDS = 7
-
 
 # A text of fewer words than this has nothing that could be told from a coincidence, unless it is repeated whole.
 _FEWEST_WORDS = 3
 
-
 _PAGE = 500
-
 
 # Of one turn so many stretches are compared with the other documents; one that stands in none of them is enough.
 _STRETCHES = 5
@@ -158,38 +153,28 @@ class QuoteRepository:
 
 _SQL = queries("erasure")
 
-
 _WRITER = queries("writer")
 
-
 _ORIGINALS = queries("originals")
-
 
 #: Phrases that are looked for afterwards, of all documents erased at once.
 PROBE_PHRASES = 12
 
-
 #: Titles, paths, tags, headings and metadata values, likewise; shorter ones say too little to be looked for.
 PROBE_NAMES = 40
 
-
 SHORTEST_NAME_BYTES = 6
 
-
 _PHRASE_WORDS = 7
-
 
 _SHORT_QUOTES = (
     f"Conversations: turns that repeat fewer than {QUOTE_WORDS} words in a row of a document, which anybody may say, "
     "until they are removed (recollect sessions forget)."
 )
 
-
 _SHORTEST_PHRASE = 12
 
-
 _CONTENTS_A_PAGE = 16
-
 
 _KINDS = ("documents", "versions", "chunks", "vectors", "lexical_rows", "token_vectors", "acronyms")
 

@@ -22,8 +22,8 @@ from recollect.model.filter import (
     parse_filter,
     top_level,
 )
+from recollect.model.search_options import TimeLimits, time_limits
 from recollect.model.time import DatedRange
-from recollect.model.time_limits import TimeLimits, time_limits
 from recollect.store.database import Database, rows
 from recollect.store.identities import ends
 from recollect.store.sql import queries

@@ -10,8 +10,8 @@ from psycopg import sql
 
 from recollect.errors import NotFoundError
 from recollect.model import Document, IngestResult, Scope
+from recollect.model.document import ExpiryPolicy
 from recollect.model.history import DocumentHistory, VersionRecord
-from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.audit import record
 from recollect.store.closing import close_versions, lock_with_attached, moment_of_change
 from recollect.store.database import Connection, Database, rows
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 _SQL = queries("history")
-
 
 _WRITER = queries("writer")
 
@@ -213,24 +212,19 @@ def _missing(document_id: int, version: int) -> NotFoundError:
 
 _INDEX_SQL = queries("past")
 
-
 _SPACES = queries("spaces")
-
 
 _WHERE = sql.SQL(
     "WHERE tenant_id = {tenant_id} AND {column} = {number} "
     "AND known_to >= {first}::timestamptz AND known_to < {past}::timestamptz"
 )
 
-
 _VECTORS = sql.SQL(
     "CREATE INDEX CONCURRENTLY {name} ON chunk_vectors USING hnsw ((embedding::halfvec({dimension})) halfvec_ip_ops) "
     "WITH (m = 16, ef_construction = {ef_construction}) "
 )
 
-
 _LEXICAL = sql.SQL("CREATE INDEX CONCURRENTLY {name} ON chunk_lexical USING gin (lexemes) ")
-
 
 # The estimate of how many rows were known at a moment is good to one in so many.
 _SHARES = [number / 64 for number in range(65)]

@@ -12,8 +12,7 @@ from psycopg.types.json import Jsonb
 
 from recollect.errors import AuthenticationError, ConflictError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.model import Principal, Scope
-from recollect.model.key import AccessScope, ApiKey, KnownUser, WidgetUse
-from recollect.model.key_text import KeyText
+from recollect.model.key import AccessScope, ApiKey, KeyText, KnownUser, WidgetUse
 from recollect.store.audit import record
 from recollect.store.database import Connection, Database, rows
 from recollect.store.idempotency import note_effect

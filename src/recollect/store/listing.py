@@ -13,8 +13,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from recollect.errors import NotFoundError
-from recollect.model.duplicates import Duplicates, SameDocument
-from recollect.model.listing import MOST_COUNTED, ListedDocument, Listing, ListingPlace, ListingQuery, ListingSort
+from recollect.model.document_record import (
+    MOST_COUNTED,
+    Duplicates,
+    ListedDocument,
+    Listing,
+    ListingPlace,
+    ListingQuery,
+    ListingSort,
+    SameDocument,
+)
 from recollect.model.principal import Permissions
 from recollect.store.database import Database, rows
 from recollect.store.documents import record_of
@@ -31,10 +39,8 @@ if TYPE_CHECKING:
 
 _SQL = queries("listing")
 
-
 # What somebody can choose from is what so many of the newest documents have.
 _MOST_SAMPLED = 20_000
-
 
 # What a list is sorted by, and whether the largest comes first.
 _KEYS: Mapping[ListingSort, tuple[LiteralString, bool]] = {
@@ -44,7 +50,6 @@ _KEYS: Mapping[ListingSort, tuple[LiteralString, bool]] = {
     "title": ('v.title COLLATE "C"', False),
     "longest": ("v.chunk_count", True),
 }
-
 
 # Parameters of the words that are looked for.
 _WORDS: tuple[LiteralString, ...] = ("w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7", "w8", "w9")
@@ -274,13 +279,10 @@ def _place_at(one: ListedDocument, count: int | None, *, backwards: bool) -> Lis
 
 _COPIES_SQL = queries("duplicates")
 
-
 _DOCUMENTS = queries("documents")
-
 
 #: Documents that are named of each kind, at most.
 MOST_NAMED = 50
-
 
 # Texts that are compared word by word.
 _MOST_COMPARED = 20

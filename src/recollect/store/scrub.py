@@ -24,7 +24,7 @@ from psycopg import sql
 from recollect.errors import StoreError, StoreUnavailableError
 from recollect.model import Scope
 from recollect.model.audit import AuditEntry
-from recollect.model.scrub import ScrubReport
+from recollect.model.history import ScrubReport
 from recollect.store.audit import AuditRepository
 from recollect.store.database import Connection, Database, rows
 from recollect.store.sql import queries

@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.model import Scope
 from recollect.model.collection import Collection
-from recollect.model.search_health import HitCounts, SearchHealth
+from recollect.model.status import HitCounts, SearchHealth
 from recollect.store.database import Database, records, rows
 from recollect.store.sql import queries
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigurationError
 from recollect.forking import computes_properties
+from recollect.model.document import ExpiryPolicy
 from recollect.model.principal import DefaultPermissions
-from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.database import Database
 from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
 from recollect.store.dsn import application_dsn as application_login_of

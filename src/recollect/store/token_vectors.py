@@ -38,7 +38,7 @@ def copy_token_vectors(
         connection: In that transaction.
         scope: Whose chunks.
         chunk_ids: Of chunks that are stored already.
-        packed: Parallel to ``chunk_ids``; from `recollect.retrieval.rerank.packing.pack`.
+        packed: Parallel to ``chunk_ids``; from `recollect.retrieval.rerank.late_interaction.pack`.
         space_id: Whose model made them.
     """
     with copy_into(connection, _SQL["copy"]) as copy:

@@ -9,11 +9,11 @@ from typing import Any, Literal, LiteralString
 
 from recollect.errors import NotFoundError, PermissionDeniedError, QuotaExceededError, VersionChangedError
 from recollect.model import IngestResult, Scope
-from recollect.model.begun import is_own_work
 from recollect.model.collection import Collection
+from recollect.model.document import ExpiryPolicy
+from recollect.model.once import is_own_work
 from recollect.model.original import Original
 from recollect.model.principal import DefaultPermissions
-from recollect.model.time_to_live import ExpiryPolicy
 from recollect.store.access import Given, assign_lists, share_lists
 from recollect.store.attachments import hang_locked
 from recollect.store.batch_copy import NewVersion, copy_all

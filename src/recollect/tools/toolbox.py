@@ -19,7 +19,7 @@ from recollect.errors import (
     TenantSuspendedError,
     UsageError,
 )
-from recollect.model.bounds import MAX_QUERY_CHARACTERS
+from recollect.model.search_options import MAX_QUERY_CHARACTERS
 from recollect.pipeline.standpoint import EVERY_COLLECTION
 from recollect.pipeline.view import View
 from recollect.tools import additions, answers, conversations, documents, results

@@ -17,7 +17,7 @@ from recollect.errors import NotFoundError, RecollectError
 from recollect.model import Answer, Citation, SearchReply, UnsupportedSentence
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord
 from recollect.pipeline import View
-from recollect.pipeline.remembered_answers import ANSWER, SOURCES, facts_of
+from recollect.pipeline.feedback import ANSWER, SOURCES, facts_of
 from recollect.ui.markdown import Marked, finished, to_html
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -50,14 +51,9 @@ def methods(groups: type) -> list[tuple[str, str]]:
         if isinstance(value, property):
             assert value.fget is not None
             name = value.fget.__annotations__["return"]
-            taken = _class_of(groups, group, name)
+            taken = getattr(import_module(value.fget.__module__), name)
             found += [(group, method) for method in vars(taken) if _takes_a_document(taken, method)]
     return sorted(set(found) - OTHER_MEANINGS)
-
-
-def _class_of(groups: type, group: str, name: str) -> type:
-    module = groups.__module__ if groups is ClientGroups else f"recollect.pipeline.{group}"
-    return getattr(__import__(module, fromlist=[name]), name)
 
 
 def _takes_a_document(taken: type, method: str) -> bool:

@@ -19,10 +19,10 @@ from recollect.errors import (
     VersionChangedError,
 )
 from recollect.model.document_session import SessionConfig
-from recollect.model.keywords import RecallKeywords, SearchKeywords
 from recollect.model.memory import RecallOptions
 from recollect.model.page import cursor_at
 from recollect.model.record import json_of
+from recollect.model.search_options import RecallKeywords, SearchKeywords
 from recollect.model.tenant import TenantQuota
 from recollect.replies.contexts import assembled_context_json
 from recollect.replies.retrieval import answer_json, search_reply_json, why_not_json

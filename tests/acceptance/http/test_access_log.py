@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import Document, Principal, RAGPipeline
-from recollect.model.shown import ShownDocument
+from recollect.model.activity import ShownDocument
 from recollect.server.app import create_app
 
 HOST = "http://127.0.0.1:8321"

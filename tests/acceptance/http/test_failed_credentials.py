@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import RAGConfig, RAGPipeline
-from recollect.model.key_text import draw_key, draw_login
+from recollect.model.key import draw_key, draw_login
 from recollect.server import failed_credentials
 from recollect.server.app import create_app
 from recollect.server.failed_credentials import FailedCredentials

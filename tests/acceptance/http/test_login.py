@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import Principal, RAGConfig, RAGPipeline
-from recollect.model.key_text import draw_key, draw_login
+from recollect.model.key import draw_key, draw_login
 from recollect.server.app import create_app
 
 SITE = "https://knowledge.example"

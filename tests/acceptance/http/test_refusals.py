@@ -18,8 +18,7 @@ from fastapi.testclient import TestClient
 from recollect import Document, Principal, RAGConfig, RAGPipeline
 from recollect.documents.reader import read_bytes
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.model.key import ACCESS_SCOPES
-from recollect.model.key_text import draw_key, draw_login
+from recollect.model.key import ACCESS_SCOPES, draw_key, draw_login
 from recollect.server.app import create_app
 
 #: What a route needs, by its methods and path: the first that fits counts. None: any credential; "public": none at all;

@@ -10,7 +10,7 @@ import pytest
 
 from recollect.model import Scope
 from recollect.model.activity import Tally, percentile, step_of
-from recollect.pipeline.activity_log import ActivityLog
+from recollect.pipeline.assembly import ActivityLog
 from recollect.ui.dashboard_charts import safe_cell
 
 

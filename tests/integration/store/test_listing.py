@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from recollect import Document, Principal
+from recollect.model.document_record import LISTING_SORTS, ListingPlace, ListingQuery
 from recollect.model.filter import parse_filter
-from recollect.model.listing import LISTING_SORTS, ListingPlace, ListingQuery
 from recollect.model.original import Original
 from recollect.pipeline.library import filter_choices, list_documents, stored_size
 

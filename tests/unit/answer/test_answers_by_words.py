@@ -14,8 +14,7 @@ from recollect.answer.statements import statement
 from recollect.answer.verification import Verifier
 from recollect.embedding.models import DEFAULT_MODEL, MULTILINGUAL_MODEL
 from recollect.retrieval.analysis import Analyzer
-from recollect.retrieval.model_languages import may_know
-from recollect.retrieval.relevance import as_the_default
+from recollect.retrieval.relevance import as_the_default, may_know
 
 
 class OneForAll:

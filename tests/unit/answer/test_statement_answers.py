@@ -7,7 +7,7 @@ import pytest
 from answer.samples import WordEmbedder, passage
 from recollect.answer import extract_answer, verify
 from recollect.answer._question import understand
-from recollect.model.wording import Wording
+from recollect.model.passage import Wording
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.enhance.synonyms import AccountingEnhancer

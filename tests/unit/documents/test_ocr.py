@@ -19,7 +19,7 @@ from recollect.documents.ocr.readings import PageReading, ReadingCache, ReadLine
 from recollect.documents.workers import ParseLimits, ParserWorkers
 from recollect.errors import ParseError
 from recollect.model import Scope
-from recollect.model.asking import asked_for
+from recollect.model.scope import asked_for
 
 from .made_files import pdf
 

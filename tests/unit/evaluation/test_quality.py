@@ -16,7 +16,7 @@ from recollect.evaluation.quality import METRICS, ModelJudge, metrics_of, run_qu
 from recollect.llm.scripted import ScriptedChatModel
 from recollect.model import Answer, Citation
 from recollect.model.answer import REFUSAL, UnsupportedSentence
-from recollect.model.usage import TokenUsage
+from recollect.model.passage import TokenUsage
 
 LEAVE = {"question": "How much leave?", "expected_facts": ["30 days", ["1 April", "April 1"]]}
 PETS = {"question": "May I bring a cat?", "expected_refusal": True}

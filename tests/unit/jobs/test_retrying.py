@@ -16,7 +16,7 @@ from recollect.errors import (
     StoreUnavailableError,
     UsageError,
 )
-from recollect.jobs.retrying import RetryPolicy, may_succeed, reason_of
+from recollect.jobs.running import RetryPolicy, may_succeed, reason_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.languages import DEFAULT_LANGUAGE, language_of_part, language_of_text, shares_script
-from recollect.retrieval.model_languages import load_anchors
+from recollect.retrieval.relevance import load_anchors
 
 SENTENCES = {
     "ar": "تأسست المدينة في القرن الثالث عشر على ضفاف النهر.",

@@ -9,8 +9,8 @@ import pytest
 
 from recollect.errors import ProviderError
 from recollect.llm.scripted import ScriptedChatModel
+from recollect.memory.consolidation import FactWriter
 from recollect.memory.statements import statements_of
-from recollect.memory.writing import FactWriter
 from recollect.model.facts import Fact
 from recollect.model.memory import Episode
 from recollect.retrieval.indexing import TurnTerms

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import AuthenticationError
-from recollect.model.key_text import PATTERN, KeyText, draw_key, read_key
+from recollect.model.key import PATTERN, KeyText, draw_key, read_key
 
 # One key, and not one of each process: names of tests hold it.
 KEY = read_key("rk_7_1xVChw6OCJ7kol_nsyz4A7Kng7F3LdNaQaYZhhHOekSaG81TQL5UA81Zk9441Do0")

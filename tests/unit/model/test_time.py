@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
+from recollect.model.search_options import at_moment, time_limits
 from recollect.model.time import DatedRange, read_duration, read_range, read_time
-from recollect.model.time_limits import at_moment, time_limits
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 EAST = timezone(timedelta(hours=2))

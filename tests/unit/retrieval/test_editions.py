@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.retrieval.staleness import covers_the_same, edition_of, is_older
+from recollect.retrieval.shaping import covers_the_same, edition_of, is_older
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,10 @@ from recollect.errors import StoreUnavailableError, UsageError
 from recollect.interruption import stoppable
 from recollect.model import Scope
 from recollect.model.collection import Collection
-from recollect.model.search_health import HitCounts, SearchHealth
+from recollect.model.status import HitCounts, SearchHealth
 from recollect.retrieval.candidates import CandidateRequest, Candidates
 from recollect.retrieval.enhance.plan import QueryPlan
-from recollect.retrieval.health import SearchMonitor
-from recollect.retrieval.probe import RECALL_AT, Sample, recall
+from recollect.retrieval.health import RECALL_AT, Sample, SearchMonitor, recall
 
 NEVER = 1e6
 

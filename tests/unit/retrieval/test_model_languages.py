@@ -12,7 +12,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
 from recollect.model.collection import Collection
 from recollect.retrieval.candidates import Candidates
-from recollect.retrieval.model_languages import (
+from recollect.retrieval.relevance import (
     MeaningShare,
     ModelLanguages,
     asked_language,

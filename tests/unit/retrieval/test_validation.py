@@ -9,8 +9,7 @@ import pytest
 
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
-from recollect.model.bounds import MAX_QUERY_CHARACTERS
-from recollect.retrieval.validation import validate
+from recollect.model.search_options import MAX_QUERY_CHARACTERS, validate
 
 
 @pytest.mark.parametrize(

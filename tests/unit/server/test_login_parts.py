@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recollect.errors import AuthenticationError
-from recollect.model.key_text import draw_key, draw_login, read_key, read_login
+from recollect.model.key import draw_key, draw_login, read_key, read_login
 from recollect.server.login.attempt import LoginAttempt, cookie_name, safe_path
 from recollect.server.login.browsers import seal, unseal
 from recollect.server.login.page import LoginPage, security_headers

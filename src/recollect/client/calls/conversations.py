@@ -16,16 +16,16 @@ from recollect.model import RetrievedContext
 from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.model.facts import RecalledFact
-from recollect.model.keywords import refined
 from recollect.model.memory import Episode, RecallOptions, Recollection, Remembered, SessionRecord, Turn
 from recollect.model.page import cursor_at
+from recollect.model.search_options import refined
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from recollect.context import HybridContext, HybridPassage, RetrievalWeights
     from recollect.context.hybrid import ContextStrategy, WeightAdaptation
-    from recollect.model.keywords import RecallKeywords
+    from recollect.model.search_options import RecallKeywords
 
 T = TypeVar("T")
 

@@ -13,8 +13,7 @@ from recollect.client.wire import Json, duration_text, moment_text, passage_of, 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import IngestResult, RetrievalOptions
 from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart, GrepReply
-from recollect.model.document_record import DocumentRecord, DocumentStatus
-from recollect.model.duplicates import Duplicates, SameDocument
+from recollect.model.document_record import DocumentRecord, DocumentStatus, Duplicates, SameDocument
 from recollect.model.history import (
     DocumentHistory,
     ErasureReceipt,
@@ -22,15 +21,15 @@ from recollect.model.history import (
     MovedEvidence,
     VersionDiff,
 )
-from recollect.model.keywords import refined
 from recollect.model.page import Page
+from recollect.model.search_options import refined
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from recollect.client.place import Place
     from recollect.fetching.client import Method
-    from recollect.model.keywords import SearchKeywords
+    from recollect.model.search_options import SearchKeywords
     from recollect.model.time import Duration, Moment
 
 

@@ -10,7 +10,7 @@ from recollect.client.place import given
 from recollect.client.wire import Json, answer_of, passage_of, read, search_body, search_reply_of
 from recollect.errors import UsageError
 from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, UnsupportedSentence
-from recollect.model.keywords import refined
+from recollect.model.search_options import refined
 from recollect.model.why_not import WhyNot, WhyNotStage
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from recollect.client.calls.base import Event
     from recollect.context import AssembledContext
-    from recollect.model.keywords import SearchKeywords
+    from recollect.model.search_options import SearchKeywords
 
 #: What a question yields, as `recollect.View.ask_events` does.
 AskEvent: TypeAlias = "SearchReply | str | Citation | UnsupportedSentence | Answer"

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading
 from recollect.documents.workers import INTERRUPTED, ParserWorkers
-from recollect.model.asking import asking_tenant
+from recollect.model.scope import asking_tenant
 
 #: Told how many pages of a file were recognised, and how many are to be.
 PageCallback = Callable[[int, int], None]

@@ -20,7 +20,7 @@ from recollect.retrieval.analysis import Analyzer, lexeme
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
     from recollect.model import TokenUsage
-    from recollect.model.wording import Wording
+    from recollect.model.passage import Wording
 
 #: What a ranking of another wording counts beside the original's 1.
 ALTERNATIVE_WEIGHT = 0.5

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.model.wording import Wording
+from recollect.model.passage import Wording
 from recollect.retrieval.enhance.plan import EnhancementNote, Expansion, QueryPlan
 
 if TYPE_CHECKING:
@@ -33,16 +33,12 @@ if TYPE_CHECKING:
 #: What a match of a synonym is worth where its rule does not say.
 DEFAULT_WEIGHT = 0.5
 
-
 MAX_FILE_BYTES = 5_000_000
-
 
 MAX_PHRASE_CHARACTERS = 200
 
-
 #: A query takes up at most this many expansions, the first in the order of its words.
 MAX_EXPANSIONS = 32
-
 
 _WEIGHT = re.compile(r"\s\^\s*(\S+)\s*$")
 
@@ -238,38 +234,27 @@ def _extended(plan: QueryPlan, added: tuple[Expansion, ...], note: EnhancementNo
 #: A match of the other form is nearly as good: both are names of one thing.
 ACRONYM_WEIGHT = 0.8
 
-
 _SHORT = r"(?P<short>[A-Z][A-Z0-9&]{1,7})s?"
 
-
 _QUOTE = '["“”‘’]?'
-
 
 # Brackets are found first, and looked at with what stands before them: searching for words that end in a bracket
 # would try every word of the text.
 _BRACKETS = re.compile(r"\(([^()]{2,200})\)")
 
-
 _BRACKETED_SHORT = re.compile(rf"(?:the\s+)?{_QUOTE}{_SHORT}{_QUOTE}")
-
 
 _SHORT_BEFORE = re.compile(rf"(?<!\w){_SHORT}\s+$")
 
-
 _LONG_WORD = re.compile(r"[^\W_][\w'’&/\-]*")
-
 
 _MAX_WORDS = 12
 
-
 _MAX_LONG_CHARACTERS = 200
-
 
 _WINDOW = _MAX_LONG_CHARACTERS + 100
 
-
 _WORD = re.compile(r"[^\W_]+")
-
 
 _LITTLE = frozenset({"a", "and", "at", "by", "for", "from", "in", "of", "on", "or", "per", "the", "to", "with"})
 
@@ -368,14 +353,11 @@ def _long_form(short: str, words: list[str]) -> str | None:
 #: What a line's words are worth beside the measure's own: another name of one thing, as an acronym's long form is.
 LINE_WEIGHT = 0.8
 
-
 #: A query takes up the lines of so many measures, the first ones.
 MAX_MEASURES = 8
 
-
 #: Texts with all of these words may hold financial statements.
 STATEMENT_WORDS = ("consolidated", "statements", "assets", "liabilities", "equity", "cash", "flows")
-
 
 _STATEMENTS = {
     "income": "consolidated statements of income operations earnings",
@@ -383,9 +365,7 @@ _STATEMENTS = {
     "cash": "consolidated statements of cash flows",
 }
 
-
 _FISCAL_YEAR = re.compile(r"(?<!\w)(FY\s?['’]?(\d{4}|\d{2}))(?!\w)")
-
 
 _RECENT = "20"
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.errors import UsageError
+from recollect.interruption import TimedCalls
 from recollect.retrieval.rerank.base import Candidate, Reranker
-from recollect.retrieval.timed import TimedCalls
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,6 @@ TIMEOUT_SECONDS = 10.0
 
 #: Calls of rerankers that may be under way at once in this process, those that nobody waits for any more included.
 MAX_CALLS = 8
-
 
 _CALLS = TimedCalls("rerankers", most=MAX_CALLS)
 

@@ -54,7 +54,6 @@ DEFAULTS: Mapping[str, RerankDefaults] = MappingProxyType(
     }
 )
 
-
 #: Those that embed texts themselves, with the model of the collections.
 EMBEDDING_RERANKERS = frozenset({"best_sentence", "late_interaction"})
 
@@ -145,7 +144,7 @@ def _consensus(_: _Request) -> Reranker:
 
 
 def _best_sentence(request: _Request) -> Reranker:
-    from recollect.retrieval.rerank.best_sentence import BestSentenceReranker
+    from recollect.retrieval.rerank.late_interaction import BestSentenceReranker
 
     if request.embedder is None:
         raise UsageError("The reranker 'best_sentence' requires an embedder.")

@@ -18,8 +18,7 @@ from starlette.requests import cookie_parser
 
 from recollect.errors import AuthenticationError, PermissionDeniedError, RecollectError
 from recollect.model import Scope
-from recollect.model.key_text import draw_login, read_key, read_login
-from recollect.model.login import Login, NewLogin
+from recollect.model.key import Login, NewLogin, draw_login, read_key, read_login
 from recollect.server.caller import BrowserLogin, Caller, Credential
 from recollect.store.logins import LoginRepository
 

@@ -30,8 +30,7 @@ from recollect.server.published_keys import RETRY_SECONDS, PublishedKeys
 from recollect.server.tokens import MOST_TOKEN_CHARACTERS, TokenClaims, explained, read_claims
 
 if TYPE_CHECKING:
-    from recollect.config.login import OidcConfig
-    from recollect.config.server import JwtConfig
+    from recollect.config.server import JwtConfig, OidcConfig
     from recollect.fetching.client import Fetcher
     from recollect.server.login.attempt import LoginAttempt
 

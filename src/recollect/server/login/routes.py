@@ -24,7 +24,7 @@ from recollect.server.login.page import LoginPage, security_headers
 from recollect.server.requests import address_of, caller_of
 
 if TYPE_CHECKING:
-    from recollect.model.login import NewLogin
+    from recollect.model.key import NewLogin
     from recollect.server.authentication import Authenticator
     from recollect.server.caller import Caller
     from recollect.server.login.issuer import Issuer

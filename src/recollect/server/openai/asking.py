@@ -19,10 +19,10 @@ from starlette.concurrency import run_in_threadpool
 from recollect.answer.follow_up import Exchange
 from recollect.llm.base import ChatMessage
 from recollect.model import Answer, RetrievalOptions, SearchReply
+from recollect.model.search_options import require_question
 from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
-from recollect.retrieval.validation import require_question
 from recollect.server.bodies import Body, SearchOptions
 from recollect.server.caller import Caller
 from recollect.server.dependencies import asking

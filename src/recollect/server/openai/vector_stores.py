@@ -12,7 +12,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from recollect.model import RetrievalOptions
-from recollect.model.bounds import MAX_QUERY_CHARACTERS
+from recollect.model.search_options import MAX_QUERY_CHARACTERS
 from recollect.operations.values import Name, Text
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Administrator, Asking, Reader
@@ -33,8 +33,7 @@ from recollect.server.openai.lists import PageEnds, page_ends
 from recollect.server.openai.parameters import Ignored
 
 if TYPE_CHECKING:
-    from recollect.model.collection import Collection
-    from recollect.model.collection_notes import CollectionNotes
+    from recollect.model.collection import Collection, CollectionNotes
     from recollect.pipeline import View
 
 router = resource()

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recollect.errors import NotFoundError
-from recollect.model.bounds import MAX_QUERY_CHARACTERS
+from recollect.model.search_options import MAX_QUERY_CHARACTERS
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
-from recollect.pipeline.reloading import known_roots
+from recollect.pipeline.refreshing import known_roots
 from recollect.replies.documents import FileErrorJson
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Administrator, Asking, Reader

@@ -19,11 +19,11 @@ from typing_extensions import TypedDict
 from recollect.context import WeightAdaptation
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Answer
-from recollect.model.bounds import MAX_QUERY_CHARACTERS, MAX_TOP_K
 from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession
 from recollect.model.memory import Episode, RecallOptions, Remembered, SessionRecord, Turn
 from recollect.model.page import cursor_at
+from recollect.model.search_options import MAX_QUERY_CHARACTERS, MAX_TOP_K
 from recollect.model.time import read_time
 from recollect.operations.conversations import FactOperations, FeedbackOperations
 from recollect.operations.values import Name, Text

@@ -13,8 +13,7 @@ from recollect.fetching.crawl import CrawlPlan
 from recollect.fetching.urls import parse_url
 from recollect.model import Document, IngestResult
 from recollect.model.contents import DocumentChunk, DocumentOutline, DocumentPart
-from recollect.model.document_record import DocumentRecord
-from recollect.model.duplicates import Duplicates, SameDocument
+from recollect.model.document_record import DocumentRecord, Duplicates, SameDocument
 from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff
 from recollect.model.job import Job
 from recollect.model.page import Page

@@ -17,8 +17,8 @@ from recollect.errors import NotFoundError, PermissionDeniedError, RecollectErro
 from recollect.model import RetrievalOptions
 from recollect.model.search_options import search_options
 from recollect.model.time import read_time
+from recollect.pipeline.facades import known_span
 from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases, save_case, saved_cases, suite_of
-from recollect.pipeline.temporal import known_span
 from recollect.retrieval.rerank.registry import DEFAULTS as RERANKERS
 from recollect.server.bodies import Asker, SearchOptions, acting_as
 from recollect.ui.page_route import page_router

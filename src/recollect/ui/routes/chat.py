@@ -21,17 +21,17 @@ from starlette.responses import Response, StreamingResponse
 from recollect.answer.follow_up import Exchange as Before
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import Answer
-from recollect.model.bounds import MAX_QUERY_CHARACTERS
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord
 from recollect.model.original import Original
 from recollect.model.page import cursor_at
 from recollect.model.record import json_of
+from recollect.model.search_options import MAX_QUERY_CHARACTERS
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
+from recollect.pipeline.feedback import SOURCES
 from recollect.pipeline.models import EXTRACTIVE
-from recollect.pipeline.remembered_answers import SOURCES
-from recollect.pipeline.search import label
+from recollect.pipeline.standpoint import label
 from recollect.server.admission import hand_over
 from recollect.server.bodies import ChatBody, Moment
 from recollect.server.forms import received_form
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
 
 router = page_router()
-
 
 # The files of a conversation: documents of its own, which are found in it alone and go with it.
 

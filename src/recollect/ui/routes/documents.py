@@ -27,14 +27,13 @@ from recollect.ui.visit import LIBRARY, Visit, Visiting
 
 if TYPE_CHECKING:
     from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained
+    from recollect.model.activity import Access
     from recollect.model.contents import DocumentOutline
     from recollect.model.document_record import DocumentRecord
     from recollect.model.history import DocumentHistory, VersionDiff, VersionRecord
     from recollect.model.page import Page
-    from recollect.model.shown import Access
 
 router = page_router()
-
 
 # One version of a document as a visitor sees it: which it is, what there is beside it, and the view that reads it.
 

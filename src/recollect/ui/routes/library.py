@@ -19,10 +19,17 @@ from recollect.errors import NotFoundError, RecollectError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.model import Document, RetrievalOptions
 from recollect.model.collection import Collection
-from recollect.model.document_record import DocumentStatus
+from recollect.model.document_record import (
+    LISTING_SORTS,
+    MOST_COUNTED,
+    DocumentStatus,
+    Listing,
+    ListingPlace,
+    ListingQuery,
+    ListingSort,
+)
 from recollect.model.filter import parse_filter
 from recollect.model.job import Job
-from recollect.model.listing import LISTING_SORTS, MOST_COUNTED, Listing, ListingPlace, ListingQuery, ListingSort
 from recollect.model.page import cursor_at, position_of
 from recollect.model.principal import read_token
 from recollect.model.record import json_of

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.model.wording import Wording
+from recollect.model.passage import Wording
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.enhance.plan import Expansion, QueryPlan, enhance
 from recollect.retrieval.enhance.synonyms import (

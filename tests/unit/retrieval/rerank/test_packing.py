@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import StoreCorruptError, UsageError
-from recollect.retrieval.rerank.packing import MAX_BYTES, maxsim, pack, unpack
+from recollect.retrieval.rerank.late_interaction import MAX_BYTES, maxsim, pack, unpack
 
 
 def vectors(count, dimension, seed=0):

@@ -10,9 +10,12 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.interruption import Interrupted, Interruption, current
 from recollect.retrieval.rerank.base import Candidate
-from recollect.retrieval.rerank.best_sentence import BestSentenceReranker
-from recollect.retrieval.rerank.late_interaction import BoundedMemory, LateInteractionReranker
-from recollect.retrieval.rerank.packing import pack
+from recollect.retrieval.rerank.late_interaction import (
+    BestSentenceReranker,
+    BoundedMemory,
+    LateInteractionReranker,
+    pack,
+)
 from recollect.retrieval.rerank.registry import DEFAULTS, make_reranker
 from recollect.retrieval.rerank.rerankers import Bm25Reranker, ConsensusReranker
 
