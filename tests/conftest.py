@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -74,6 +75,18 @@ httpcore2.default_ssl_context = lambda **options: _certificates(
 def pytest_configure(config: pytest.Config) -> None:
     """What is imported and collected stays: a million objects, which nobody needs to look through for garbage."""
     gc.disable()
+    if sys.dont_write_bytecode:
+        _keep_bytecode(config.rootpath / ".pytest_cache" / "bytecode")
+
+
+def _keep_bytecode(folder: Path) -> None:
+    """Let this process, its workers and the programs that tests start keep what they compile, apart from the sources.
+
+    Where a shell forbids bytecode, each of hundreds of processes would spend seconds on compiling all that it imports.
+    """
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.hookimpl(trylast=True)
