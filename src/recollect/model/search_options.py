@@ -327,7 +327,11 @@ class TimeLimits:
     ingested: DatedRange = EVER
 
     def __bool__(self) -> bool:
-        return bool(self.event or self.ingested)
+        return self is not ALWAYS and bool(self.event or self.ingested)
+
+
+#: What confines nothing.
+ALWAYS = TimeLimits()
 
 
 def time_limits(options: RetrievalOptions, as_of: datetime | None = None) -> TimeLimits:
@@ -340,6 +344,8 @@ def time_limits(options: RetrievalOptions, as_of: datetime | None = None) -> Tim
     Raises:
         UsageError: An option is no length of time, no time or no range.
     """
+    if not _confined(options):
+        return ALWAYS
     now = as_of or datetime.now(UTC)
     event = EVER
     if options.event_time_range is not None:
@@ -372,7 +378,7 @@ def at_moment(options: RetrievalOptions, as_of: datetime | None = None) -> Retri
     Raises:
         UsageError: As `time_limits`.
     """
-    if options.event_window is None and options.event_time_range is None and options.ingestion_time_range is None:
+    if not _confined(options):
         return options
     limits = time_limits(options, as_of)
     return replace(
@@ -382,6 +388,11 @@ def at_moment(options: RetrievalOptions, as_of: datetime | None = None) -> Retri
         ingestion_time_range=_pair(limits.ingested),
         use_cache=options.use_cache and (as_of is not None or not _moves(options)),
     )
+
+
+def _confined(options: RetrievalOptions) -> bool:
+    given = (options.event_window, options.event_time_range, options.ingestion_time_range)
+    return given != (None, None, None)
 
 
 def _pair(limits: DatedRange) -> MomentRange | None:
@@ -461,10 +472,15 @@ def refined(kind: type[_Options], options: _Options | None, keywords: Mapping[st
     """
     given = {name: value for name, value in keywords.items() if value is not None}
     if not given:
-        return kind() if options is None else options
+        return _unset(kind) if options is None else options
     made = kind(**given) if options is None else replace(options, **given)
     require_fields(made, given)
     return made
+
+
+@cache
+def _unset(kind: type[_Options]) -> _Options:
+    return kind()
 
 
 # What a search may be asked.

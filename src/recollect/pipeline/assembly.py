@@ -27,6 +27,7 @@ from recollect.model.time import read_lifetime
 from recollect.model.written_files import close_folder
 from recollect.pipeline.models import Embedders
 from recollect.pipeline.upkeep import Upkeep
+from recollect.retrieval.retrievers import MODES
 from recollect.store.store import Store
 
 if TYPE_CHECKING:
@@ -447,7 +448,7 @@ class Assembly:
         if options.rerank is not None and options.rerank != "none":
             self.rerankers.find(options.rerank)
         search = partial(self.searcher.search, scope, query, options, target)
-        if target.remotes or not self.retrievers.is_own(mode):
+        if target.remotes or mode not in MODES:
             search = self._beyond_the_store(search, scope, query, options, target, mode)
         if not self.observers:
             return search()
@@ -474,7 +475,7 @@ class Assembly:
         whose, given = self.default_tenant, options
         if options.top_k is None:
             given = replace(options, top_k=self.config.top_k)
-        if not self.retrievers.is_own(mode):
+        if mode not in MODES:
             retriever = self.retrievers.shared(mode)
             search = partial(found_by, retriever, scope, query, given, target, mode=mode, tenant_id=whose)
         return partial(found_together, search, scope, query, given, target, whose)

@@ -24,7 +24,7 @@ from recollect.model import (
 from recollect.model.search_options import MAX_CANDIDATES, MAX_RERANK_CANDIDATES, at_moment, require_width, validate
 from recollect.retrieval.analysis import lexeme, term_frequencies
 from recollect.retrieval.bm25 import query_weights
-from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
+from recollect.retrieval.cache import Claim, ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.candidates import (
     CandidateRequest,
     Candidates,
@@ -133,7 +133,7 @@ class _Search:
     watch: Stopwatch
     degraded: list[QueryPlan] = field(default_factory=list)
     vectors: dict[tuple[str, str, tuple[str, ...]], Vectors] = field(default_factory=dict)
-    spent: list[TokenUsage | None] = field(default_factory=list)
+    spent: list[TokenUsage] = field(default_factory=list)
 
     def keep_seconds(self, reply: SearchReply) -> float | None:
         """How long a reply is kept: not at all where something failed that the next search may have."""
@@ -242,36 +242,43 @@ class Searcher:
         database = self._store.database
         turn = database.heavy_searches.place_in_thread((scope.tenant_id, None)) if _is_heavy(options) else nullcontext()
         with turn, database.searching:
-            return self._searched(scope, query, complete, target)
-
-    def _searched(self, scope: Scope, query: str, options: CompleteOptions, target: Target) -> SearchReply:
-        watch = Stopwatch()
-        searched: Sequence[Searched] | None = None
-        spent: list[TokenUsage | None] = []
-        for _ in range(_ATTEMPTS):
-            if searched is None:
-                with watch.stage("prepare"):
-                    searched = self._targets.resolve(scope, target)
-            try:
-                return self._reply(_Search(scope, query, options, target, searched, watch, spent=spent))
-            except _RightsChangedError:
-                # Each looks anew: whoever waited for the reply of another may have other rights now.
-                searched = self._targets.changed_rights(searched) or searched
-            except (NotFoundError, TenantSuspendedError, ModelChangedError):
-                searched = None
+            watch = Stopwatch()
+            searched: Sequence[Searched] | None = None
+            spent: list[TokenUsage] = []
+            for _ in range(_ATTEMPTS):
+                if searched is None:
+                    with watch.stage("prepare"):
+                        searched = self._targets.resolve(scope, target)
+                try:
+                    return self._reply(_Search(scope, query, complete, target, searched, watch, spent=spent))
+                except _RightsChangedError:
+                    # Each looks anew: whoever waited for the reply of another may have other rights now.
+                    searched = self._targets.changed_rights(searched) or searched
+                except (NotFoundError, TenantSuspendedError, ModelChangedError):
+                    searched = None
         raise StoreError("Who may read what is searched changes all the time: try again in a moment.")
 
     def _reply(self, search: _Search) -> SearchReply:
+        """The reply, of the cache or computed on a replica where one has the collections as they were found.
+
+        Raises:
+            _RightsChangedError: Somebody's rights changed meanwhile: it is nobody's.
+        """
         if not search.searched:
             name = heading(search.target, ())
             return SearchReply(query=search.query, collection=name, mode=search.options.mode, results=(), timings_ms={})
-        if not search.options.use_cache or not all(one.kept for one in search.searched):
-            return self._found(search)
-        with self._cache.claim(self._key(search)) as claim:
+        kept = search.options.use_cache and all(one.kept for one in search.searched)
+        with self._cache.claim(self._key(search)) if kept else nullcontext(Claim()) as claim:
             if claim.reply is None:
-                claim.reply = self._found(search)
-                claim.keep_seconds = search.keep_seconds(claim.reply)
-        if self._monitor is not None:
+                needed, database = [one.revision for one in search.searched], self._store.database
+                reply = database.on_replica(needed, partial(self._compute, search))
+                wider = self._wider(search, reply)
+                if wider is not None:
+                    reply = database.on_replica(needed, partial(self._compute, wider))
+                if self._targets.changed_rights(search.searched) is not None:
+                    raise _RightsChangedError
+                claim.reply, claim.keep_seconds = reply, search.keep_seconds(reply)
+        if kept and self._monitor is not None:
             self._monitor.replied(search.searched[0].scope, search.searched[0].collection, cached=claim.hit)
         if not claim.hit:
             return claim.reply
@@ -296,31 +303,18 @@ class Searcher:
             settings=(self._fingerprint, heading(search.target, search.searched)),
         )
 
-    def _found(self, search: _Search) -> SearchReply:
-        """The reply, computed on a replica where one has the collections as they were found.
-
-        Raises:
-            _RightsChangedError: Somebody's rights changed meanwhile: it is nobody's.
-        """
-        needed = [one.revision for one in search.searched]
-        reply = self._store.database.on_replica(needed, partial(self._unstarved, search))
-        if self._targets.changed_rights(search.searched) is not None:
-            raise _RightsChangedError
-        return reply
-
-    def _unstarved(self, search: _Search) -> SearchReply:
-        """The reply; where copies of what it shows took the places of other candidates, that of more of them."""
-        reply, options = self._compute(search), search.options
-        limit = options.candidates or self._settings.candidates
+    def _wider(self, search: _Search, reply: SearchReply) -> _Search | None:
+        """The search with more candidates, where copies of what the reply shows took their places; None: none did."""
+        options, limit = search.options, search.options.candidates or self._settings.candidates
         copies = sum(len(one.duplicates) for one in reply.results)
         if len(reply.results) >= options.top_k or not copies or copies + len(reply.results) < limit:
-            return reply
+            return None
         more = min(limit * _MORE_CANDIDATES, MAX_CANDIDATES)
-        return reply if more <= limit else self._compute(replace(search, options=replace(options, candidates=more)))
+        return None if more <= limit else replace(search, options=replace(options, candidates=more))
 
     def _compute(self, search: _Search) -> SearchReply:
         scope, options, watch = search.scope, search.options, search.watch
-        requests = [self._request(one, search) for one in search.searched]
+        requests = list(map(partial(self._request, search=search), search.searched))
         each = self._run(requests, search, counted=True)
         others = self._reworded(requests, search)
         origins = [
@@ -372,7 +366,7 @@ class Searcher:
             exact=found.exact,
             reranked=None if ranking.reranker is None else ranking.reranked,
             explain=explained(self._store, asked, options, found, ranking, dropped) if options.explain else None,
-            usage=TokenUsage.total(search.spent),
+            usage=TokenUsage.total(search.spent) if search.spent else None,
             wordings=tuple(dict.fromkeys(wording for one in requests for wording in one.plan.wordings)),
             warnings=ranking.warnings,
         )
@@ -409,7 +403,8 @@ class Searcher:
             versions = self._resolve_filter(one, options) if past is None else None
         with search.watch.stage("enhance"):
             plan = enhance(search.query, self._enhancers(collection) if options.enhance else ())
-        search.spent.append(plan.usage)
+        if plan.usage is not None:
+            search.spent.append(plan.usage)
         if plan.degraded:
             search.degraded.append(plan)
         limit = self._settings.limit(options)

@@ -328,7 +328,8 @@ class ChunkReader:
     def passages(self, chunk_ids: Sequence[int], *, outlined: bool = False) -> dict[int, PassageRow]:
         """What is shown of given chunks, by chunk id; ``outlined``: with what `outlines` gives of the same spans."""
         read = partial(self._repository.passages, outlined=outlined)
-        rows = self._each(chunk_ids, read, self._tenants.__getitem__)
+        # Of one tenant, which is the rule, without a step between.
+        rows = self._each(chunk_ids, read, self._tenants.__getitem__) if self._tenants else read(self._scope, chunk_ids)
         self.namesakes |= {chunk_id for chunk_id, row in rows.items() if row.has_namesake}
         if self._tenants:
             self._of_versions |= {row.version_id: self._tenants[chunk_id] for chunk_id, row in rows.items()}

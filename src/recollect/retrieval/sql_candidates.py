@@ -69,7 +69,19 @@ class SqlCandidates:
         elif request.embedding is not None:
             with watch.stage("terms"):
                 query = self.prepared(scope, request, proof=False)
-            _HybridSearch(self._repository, scope, request, request.embedding, query, found, watch).run()
+            hybrid = _HybridSearch(self._repository, scope, request, request.embedding, query, found, watch)
+            first, *others = _attempts(scope, request)
+            if self._repository.room_ahead or not query.weights:
+                # Each way over a connection of its own.
+                with hybrid.dense_ahead(indexed=first) as fetch:
+                    with watch.stage("lexical"):
+                        worded = hybrid.words()
+                    with watch.stage("dense"):
+                        nearest, beside = fetch(), None
+            else:
+                nearest, worded, beside = hybrid.in_one(indexed=first)
+            _take_path(request, first, found)
+            hybrid.take(nearest, worded, beside, others=others)
         return found
 
     def frequencies(self, scope: Scope, request: CandidateRequest) -> dict[str, int]:
@@ -176,22 +188,14 @@ class _HybridSearch:
     found: Candidates
     watch: Stopwatch
 
-    def run(self) -> None:
-        first, *others = _attempts(self.scope, self.request)
-        if self.repository.room_ahead or not self.query.weights:
-            # Each way over a connection of its own.
-            with self._dense_ahead(indexed=first) as fetch:
-                with self.watch.stage("lexical"):
-                    worded = self._words()
-                with self.watch.stage("dense"):
-                    nearest, beside = fetch(), None
-        else:
-            nearest, worded, beside = self._in_one(indexed=first)
-        _take_path(self.request, first, self.found)
+    def take(
+        self, nearest: CandidateRows, worded: LexicalRows, beside: LexicalRows | None, *, others: Sequence[bool]
+    ) -> None:
+        """Take what both ways found; ``others``: how to go by meaning again where an index gave up too early."""
         for indexed in others:
             if _filled(self.request, len(nearest.chunk_ids)):
                 break
-            with self.watch.stage("dense"), self._dense_ahead(indexed=indexed) as fetch:
+            with self.watch.stage("dense"), self.dense_ahead(indexed=indexed) as fetch:
                 nearest, beside = fetch(), None
             _take_path(self.request, indexed, self.found)
         complete(self.found, self.query, nearest)
@@ -201,7 +205,7 @@ class _HybridSearch:
                     beside = self.repository.beside(self.scope, sorted(self.found.bm25))
                 self.found.in_context = in_context(self.query, worded.joined(nearest.lexical), beside)
 
-    def _in_one(self, *, indexed: bool) -> tuple[CandidateRows, LexicalRows, LexicalRows | None]:
+    def in_one(self, *, indexed: bool) -> tuple[CandidateRows, LexicalRows, LexicalRows | None]:
         """Both ways in one statement, with what stands beside all of them; None: the words are looked for once more."""
         with self.watch.stage("both"):
             both = self.repository.both(
@@ -217,10 +221,11 @@ class _HybridSearch:
                 context=bool(self.query.usually_beside),
             )
         with self.watch.stage("lexical"):
-            worded = self._words(both.worded)
+            worded = self.words(both.worded)
         return both.nearest, worded, both.beside if worded is both.worded.lexical else None
 
-    def _dense_ahead(self, *, indexed: bool) -> AbstractContextManager[Callable[[], CandidateRows]]:
+    def dense_ahead(self, *, indexed: bool) -> AbstractContextManager[Callable[[], CandidateRows]]:
+        """What is found by meaning, over a connection of its own."""
         return self.repository.dense_ahead(
             self.scope,
             self.request.collection,
@@ -231,7 +236,7 @@ class _HybridSearch:
             vectors=self.request.needs_vectors,
         )
 
-    def _words(self, rows: CandidateRows | None = None) -> LexicalRows:
+    def words(self, rows: CandidateRows | None = None) -> LexicalRows:
         """Take what is found by words; ``rows``: what a first look has found, so that none is needed."""
         query, limit = self.query, self.request.limit
         if not query.weights:

@@ -19,8 +19,8 @@ from recollect.model.facts import FactEvidence, RecalledFact
 from recollect.model.memory import Episode, Recollection
 from recollect.model.record import fields_of
 from recollect.pipeline.standpoint import Standpoint
+from recollect.retrieval.rerank.apply import Bm25Reranker
 from recollect.retrieval.rerank.base import Candidate
-from recollect.retrieval.rerank.rerankers import Bm25Reranker
 
 KNOWN = datetime(2024, 1, 1, tzinfo=UTC)
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from cachetools import LRUCache
 
 from recollect.errors import StoreCorruptError, UsageError
+from recollect.retrieval.rerank.apply import inner_products
 from recollect.retrieval.rerank.base import Candidate
-from recollect.retrieval.rerank.rerankers import inner_products
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors

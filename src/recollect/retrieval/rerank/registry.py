@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from recollect.embedding.models import ModelCache
 from recollect.errors import UsageError
 from recollect.plugins import Plugins
+from recollect.retrieval.rerank.apply import Bm25Reranker, ConsensusReranker
 from recollect.retrieval.rerank.base import CrossEncoderReranker
-from recollect.retrieval.rerank.rerankers import Bm25Reranker, ConsensusReranker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.retrieval.rerank.rerankers import inner_products
+from recollect.retrieval.rerank.apply import inner_products
 
 
 @given(n=st.integers(0, 300), m=st.integers(0, 40), dimension=st.integers(1, 400))

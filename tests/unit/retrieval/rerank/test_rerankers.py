@@ -9,6 +9,7 @@ import pytest
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.interruption import Interrupted, Interruption, current
+from recollect.retrieval.rerank.apply import Bm25Reranker, ConsensusReranker
 from recollect.retrieval.rerank.base import Candidate
 from recollect.retrieval.rerank.late_interaction import (
     BestSentenceReranker,
@@ -17,7 +18,6 @@ from recollect.retrieval.rerank.late_interaction import (
     pack,
 )
 from recollect.retrieval.rerank.registry import DEFAULTS, make_reranker
-from recollect.retrieval.rerank.rerankers import Bm25Reranker, ConsensusReranker
 
 
 class Counting:
@@ -124,7 +124,7 @@ def test_consensus_of_many_needs_little_memory_and_scores_them_as_a_whole_matrix
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 16 << 20, "a matrix of all would take 128 MB"
-    monkeypatch.setattr("recollect.retrieval.rerank.rerankers._BLOCK", 1 << 30)
+    monkeypatch.setattr("recollect.retrieval.rerank.apply._BLOCK", 1 << 30)
     assert ConsensusReranker().rerank("any", candidates) == pytest.approx(scores)
 
 
