@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from recollect import RAGConfig, RAGPipeline
 from recollect.config.server import JwtConfig, LimitsConfig, ServerConfig
+from recollect.server.admission import Begun, Idempotency, Reply, fingerprint
 from recollect.server.authentication import Authenticator
-from recollect.server.idempotency import Begun, Idempotency, Reply, fingerprint
 from recollect.server.limits import Limits
 from recollect.store.limits import Bucket
 

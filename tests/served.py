@@ -17,8 +17,7 @@ from recollect import Client, Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.pipeline.working import worker_of
 from recollect.server.app import create_app
-from recollect.server.connection import Connection
-from recollect.server.running import make_ready
+from recollect.server.running import Connection, make_ready
 from recollect.store.database import Database
 from recollect.ui import install
 

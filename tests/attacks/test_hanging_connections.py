@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recollect.server import connection as limits
+from recollect.server import running as limits
 from served import listening
 
 HEAD = b"POST /%s HTTP/1.1\r\nHost: localhost\r\n"

@@ -12,10 +12,9 @@ from recollect import RAGConfig, RAGPipeline
 from recollect.errors import AuthenticationError, ConfigurationError, TenantSuspendedError
 from recollect.model.key import ACCESS_SCOPES, draw_key
 from recollect.server import authentication
-from recollect.server.authentication import Authenticator
+from recollect.server.authentication import Authenticator, caller_of, is_of_this_machine
 from recollect.server.caller import Caller
-from recollect.server.origin import is_loopback
-from recollect.server.requests import caller_of, is_of_this_machine
+from recollect.server.requests import is_loopback
 
 SECRET = "a secret of thirty-two bytes or more"
 TOKENS = {"secret": "env:KEY"}

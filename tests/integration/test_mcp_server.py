@@ -21,8 +21,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import StoreUnavailableError
 from recollect.interruption import Interrupted, check
 from recollect.pipeline.threads import Threads
-from recollect.server.mcp.access import Access
-from recollect.server.mcp.service import build_server
+from recollect.server.mcp.service import Access, build_server
 from recollect.tools import TOOLS, ToolResult
 from tool_results import strict
 

@@ -14,7 +14,7 @@ from recollect.pipeline.assembly import Observer
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.models import named_answer_settings
 from recollect.server.openai.errors import RefusedRequestError
-from recollect.server.openai.model_names import chosen, named_models
+from recollect.server.openai.models import chosen, named_models
 
 SETTINGS = AnswerConfig(provider="openai", model="gpt-a", api_key="sk-secret", base_url="http://127.0.0.1:1/v1")
 

@@ -95,8 +95,7 @@ def _door() -> ModuleType:
 
 
 def _serve(stdio: ModuleType, view: View, *, may_write: bool) -> None:
-    from recollect.server.mcp.access import Access
-    from recollect.server.mcp.service import build_server
+    from recollect.server.mcp.service import Access, build_server
 
     own = Access(view=view, may_write=may_write)
     threads = Threads(2 * view.config.storage.max_connections, name="recollect-mcp")

@@ -43,7 +43,7 @@ def _serve(
     own = {name: value for name, value in given.items() if value is not None}
     config = ctx.config.model_copy(update={"server": ctx.config.server.model_copy(update=own)})
     with ctx.pipeline(config) as rag:
-        from recollect.server.logs import logging_as
+        from recollect.server.request_context import logging_as
         from recollect.server.running import serve
         from recollect.ui import install
 

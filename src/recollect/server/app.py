@@ -24,21 +24,18 @@ from recollect.errors import ConfigurationError
 from recollect.installation import install_command, version
 from recollect.pipeline.threads import Threads
 from recollect.server import openai, problems
-from recollect.server.admission import AdmissionControl
+from recollect.server.admission import AdmissionControl, Idempotency, Service
 from recollect.server.authentication import Authenticator
 from recollect.server.forms import takes_files
-from recollect.server.idempotency import Idempotency
-from recollect.server.kept_streams import KeptStreams
 from recollect.server.limits import Limits
 from recollect.server.login import routes as login_routes
 from recollect.server.mcp.http import Door
 from recollect.server.metrics import Metrics
-from recollect.server.named_paths import NamedPaths
-from recollect.server.origin import LOOPBACK_NAMES, OriginCheck, is_loopback
 from recollect.server.request_context import RequestContext, template_of
+from recollect.server.requests import LOOPBACK_NAMES, NamedPaths, OriginCheck, is_loopback
 from recollect.server.routes import RESOURCES, about, assistant
 from recollect.server.searches import Searches
-from recollect.server.service import Service
+from recollect.server.sse import KeptStreams
 
 if TYPE_CHECKING:
     from recollect.config import ServerConfig

@@ -14,10 +14,10 @@ from recollect.operations.declaring import Operation, operations_of
 from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.server import dependencies
+from recollect.server.admission import Service
 from recollect.server.bodies import Body, Moment
 from recollect.server.etags import tagged
 from recollect.server.problems import documented, status_of
-from recollect.server.service import Service
 
 _CALLERS: Mapping[str, Any] = {
     "reader": dependencies.Reader,

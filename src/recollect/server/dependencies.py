@@ -1,32 +1,39 @@
-"""What routes ask for: the service that they belong to, and the view of whoever asks."""
+"""What routes ask for: the service that they belong to, the view of whoever asks, and the page of a list."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, cast
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 from fastapi import Depends, Query, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 
-from recollect.operations.values import Name
+from recollect.model.arguments import UNSTORABLE
+from recollect.model.page import position_of, unknown_cursor
+from recollect.operations.values import Cursor, Limit, Name
 from recollect.pipeline import View
 from recollect.pipeline.asynchronous import AsyncView
-from recollect.server import named_paths
-from recollect.server.admission import admit
+from recollect.server.admission import Service, admit
+from recollect.server.authentication import caller_of
 from recollect.server.caller import Caller
-from recollect.server.requests import caller_of
-from recollect.server.service import Service
+from recollect.server.requests import register
 
 if TYPE_CHECKING:
     from recollect.model.key import AccessScope
     from recollect.pipeline import RAGPipeline
 
+
 # Modules of routes import this one and declare their paths as they are imported.
-named_paths.register()
+register()
+
 
 _bearer = HTTPBearer(
     auto_error=False, scheme_name="bearer", description="An API key, or a token of the configured issuer."
 )
+
+
 _api_key = APIKeyHeader(name="X-API-Key", auto_error=False, scheme_name="apiKey", description="An API key.")
 
 
@@ -96,20 +103,33 @@ def _view(seen: Callable[[Caller, RAGPipeline], View]) -> Callable[..., Awaitabl
 
 
 _own = _view(Caller.view)
+
+
 _administered = _view(Caller.administration)
+
+
 _operated = _view(Caller.owner)
 
 
 #: Whoever has a credential, whatever it opens.
 Somebody = Annotated[Caller, Security(asking)]
+
+
 #: Whoever administers the tenant.
 AdministratorCaller = Annotated[Caller, Security(asking, scopes=["admin"])]
+
+
 #: The caller's view, for what changes nothing.
 Reader = Annotated[View, Security(_own, scopes=["read"])]
+
+
 #: The caller's view, for what changes documents and conversations.
 Writer = Annotated[View, Security(_own, scopes=["write"])]
+
+
 #: The caller's view, for what is remembered of what documents say.
 Participant = Annotated[View, Security(_own, scopes=["read", "write"])]
+
 
 _Within = Annotated[
     tuple[Name, ...],
@@ -127,18 +147,28 @@ async def _write_document(view: Writer, collections: _Within = ()) -> View:
 
 #: The caller's view of the document that a path names by its number.
 DocumentReader = Annotated[View, Depends(_read_document)]
+
+
 #: As `DocumentReader`, for what changes the document.
 DocumentWriter = Annotated[View, Depends(_write_document)]
+
+
 #: The caller's view, for collections, rights and what was done.
 Administrator = Annotated[View, Security(_administered, scopes=["admin"])]
+
+
 #: The view of whoever says who may do what: administrators of all of it, whoever writes of what is theirs.
 Granter = Annotated[View, Security(_rights, scopes=["write", "admin"])]
+
+
 #: What the document says of that: either scope is enough.
 EITHER_SCOPE = {
     "security": [
         {scheme: [scope]} for scheme in (_bearer.scheme_name, _api_key.scheme_name) for scope in ("admin", "write")
     ]
 }
+
+
 #: The view of whoever runs the store, for its tenants.
 Operator = Annotated[View, Security(_operated, scopes=["operator"])]
 
@@ -146,3 +176,150 @@ Operator = Annotated[View, Security(_operated, scopes=["operator"])]
 def streaming(view: View, service: Service) -> AsyncView:
     """The view for an answer that is sent as it comes: whoever goes away ends it."""
     return AsyncView(view, service.streams)
+
+
+# Lists, page by page: where a page begins is a cursor, which only the server reads.
+
+
+T = TypeVar("T")
+
+
+_HIGHEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The page that is asked for.
+
+    Attributes:
+        limit: Entries at most.
+        cursor: As the page before gave it; None: the first page.
+    """
+
+    limit: int
+    cursor: str | None
+
+    @property
+    def asked(self) -> int:
+        """How many entries to look up: one more than are shown tells whether another page follows."""
+        return self.limit + 1
+
+    def number(self) -> int | None:
+        """Where it begins, in a list by number; None: at the first entry.
+
+        Raises:
+            UsageError: The cursor is of no such list.
+        """
+        position = self._position()
+        if position is None or (isinstance(position, int) and 0 <= position <= _HIGHEST):
+            return position
+        raise unknown_cursor()
+
+    def name(self) -> str | None:
+        """Where it begins, in a list by name; None: at the first entry.
+
+        Raises:
+            UsageError: The cursor is of no such list.
+        """
+        position = self._position()
+        if position is None or isinstance(position, str):
+            return position
+        raise unknown_cursor()
+
+    def offset(self) -> int:
+        """How many entries come before it, where its cursor counts: a client may pass over some by their number."""
+        return (self.number() or 0) if self._counts else 0
+
+    @property
+    def _counts(self) -> bool:
+        return isinstance(self._decoded(), int | None)
+
+    def moment(self) -> tuple[datetime, int] | None:
+        """Where it begins, in a list by a moment and a number; None: at the first entry.
+
+        Raises:
+            UsageError: The cursor is of no such list.
+        """
+        return None if self._counts else numbered_moment(self._decoded())
+
+    def parts(self, count: int) -> list[object] | None:
+        """Where several lists go on that are read together, null for one that has ended; None: all at their beginning.
+
+        Raises:
+            UsageError: The cursor is of no such lists.
+        """
+        if self._counts:
+            return None
+        found = self._decoded()
+        if not isinstance(found, list) or len(found) != count:
+            raise unknown_cursor()
+        return found
+
+    def _position(self) -> int | str | None:
+        position = self._decoded()
+        if isinstance(position, bool) or not isinstance(position, int | str | None):
+            raise unknown_cursor()
+        return position
+
+    def _decoded(self) -> object:
+        if self.cursor is None:
+            return None
+        found = position_of(self.cursor)
+        if found is None:
+            raise unknown_cursor()
+        return found
+
+
+PageLimit = Annotated[Limit, Query(description="Entries at most.")]
+
+
+PageCursor = Annotated[Cursor | None, Query(description="`next_cursor` of the page before; left out: the first page.")]
+
+
+async def page(limit: PageLimit = 100, cursor: PageCursor = None) -> Page:
+    """The page that a request asks for."""
+    return Page(limit=limit, cursor=cursor)
+
+
+#: The page that a request asks for.
+Paging = Annotated[Page, Depends(page)]
+
+
+def numbered_moment(given: object) -> tuple[datetime, int]:
+    """A place in a list by a moment and a number, as a cursor holds it.
+
+    Raises:
+        UsageError: It is none.
+    """
+    match given:
+        case [str(moment), int(number)] if not isinstance(number, bool) and 0 <= number <= _HIGHEST:
+            return _moment(moment), number
+    raise unknown_cursor()
+
+
+def named_moment(given: object) -> tuple[datetime | None, str, str | None]:
+    """A place in a list by a moment, a name and whose it is, as a cursor holds it.
+
+    Raises:
+        UsageError: It is none.
+    """
+    match given:
+        case [str() | None as moment, str(name), str() | None as owner]:
+            if not UNSTORABLE.search(f"{name}{owner}"):
+                return None if moment is None else _moment(moment), name, owner
+    raise unknown_cursor()
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise unknown_cursor() from None
+    if moment.tzinfo is None:
+        raise unknown_cursor()
+    return moment
+
+
+def shown(found: Sequence[T], asked: Page) -> tuple[Sequence[T], bool]:
+    """What is shown of what was looked up, and whether another page follows."""
+    return found[: asked.limit], len(found) > asked.limit

@@ -1,132 +1,182 @@
-"""What a request says of who asks, before anybody is believed: its headers, and where it comes from."""
+"""What a request says before it reaches a route: the names in its path, and which site's page sends it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.errors import AuthenticationError
-from recollect.model.key import SECRET_PATTERN
-from recollect.server.origin import is_loopback, name_of
-
-if TYPE_CHECKING:
-    from starlette.requests import HTTPConnection
-
-    from recollect.server.authentication import Authenticator
-    from recollect.server.caller import Caller
-    from recollect.server.login.browsers import BrowserLogins
-
-_FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
-_QUERY_NAMES = frozenset({"access_token", "api_key", "apikey", "x-api-key", "authorization"})
-_KEY = re.compile(SECRET_PATTERN, re.ASCII)
+# Pages, logins and their cookies are for browsers of this server's own pages.
+_OPEN_PATHS = ("/v1/", "/api/", "/mcp", "/openapi.json", "/healthz", "/readyz")
 
 
-async def caller_of(request: HTTPConnection, authenticator: Authenticator) -> Caller:
-    """Who makes a request. What the database must be asked for is asked in a thread.
+_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 
-    Raises:
-        AuthenticationError: There is no credential where one is needed, there are two, or it is not taken.
-        PermissionDeniedError: A browser that is logged in does not say that a page of this server asks.
-        RateLimitedError: Too many credentials from there were not taken.
-        TenantSuspendedError: It is a key of a tenant that is suspended.
-        FetchError: The keys of the tokens' issuer cannot be fetched now.
+
+_KEPT_SECONDS = "600"
+
+
+#: How this machine is called from itself.
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class OriginCheck:
+    """Refuses requests under names that are not this server's, and what browsers send for other sites' pages.
+
+    A page may have its own name resolve to a loopback address (DNS rebinding), and may send simple requests anywhere.
+
+    Args:
+        app: What answers.
+        hosts: The names that the server goes by, lower case; None: any.
+        public: The host, with its port, that browsers reach it at where a proxy sends on requests under another; lower
+            case. None: the one that requests name.
+        allowed: Origins whose pages may use the API (CORS), lower case. They present a key: cookies are not passed on.
+        refuse: Makes the response, given the reason.
     """
-    caller = await _known_caller(request, authenticator)
-    # For the line of the log, also of what is refused from here on.
-    request.state.caller = caller
-    return caller
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Collection[str] | None,
+        public: str | None = None,
+        allowed: Collection[str] = (),
+        refuse: Callable[[str], ASGIApp],
+    ) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._public = public
+        self._allowed = allowed
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            host = headers.get("host", "")
+            if self._hosts is not None and name_of(host) not in self._hosts:
+                await self._refuse("This server does not go by that name: add it to allowed_hosts in [rag.server].")(
+                    scope, receive, send
+                )
+                return
+            origin = headers.get("origin")
+            if origin is not None and urlsplit(origin).netloc.lower() not in {host.lower(), self._public}:
+                if origin.lower() in self._allowed and scope["path"].startswith(_OPEN_PATHS):
+                    await self._answer_page(origin, scope, receive, send)
+                    return
+                await self._refuse("Pages of other sites may not use this server.")(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    async def _answer_page(self, origin: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a page that is allowed: with what its browser asks for ahead, or as a program that presents a key."""
+        headers = Headers(scope=scope)
+        shared = {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": "*", "Vary": "Origin"}
+        if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            asked = {
+                "Access-Control-Allow-Methods": _METHODS,
+                "Access-Control-Allow-Headers": headers.get("access-control-request-headers", "*"),
+                "Access-Control-Max-Age": _KEPT_SECONDS,
+            }
+            await Response(status_code=204, headers=shared | asked)(scope, receive, send)
+            return
+
+        async def send_shared(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                sent = MutableHeaders(scope=message)
+                for name, value in shared.items():
+                    sent.append(name, value) if name == "Vary" else sent.update({name: value})
+            await send(message)
+
+        without_cookies = [(name, value) for name, value in scope["headers"] if name.lower() != b"cookie"]
+        await self._app({**scope, "headers": without_cookies}, receive, send_shared)
 
 
-async def _known_caller(request: HTTPConnection, authenticator: Authenticator) -> Caller:
-    require_no_credential_in_url(request)
-    authorization, api_key = _single(request, "authorization"), _single(request, "x-api-key")
-    known = authenticator.known(authorization, api_key=api_key)
-    if known is not None:
-        return known
-    if authorization is None and api_key is None:
-        cookie = authenticator.logins.cookies.login(request)
-        if cookie is not None:
-            return await _logged_in(request, authenticator.logins, cookie)
-        return authenticator.authenticate(None, local=is_of_this_machine(request))
-    return await run_in_threadpool(
-        authenticator.authenticate,
-        authorization,
-        api_key=api_key,
-        local=is_of_this_machine(request),
-        address=address_of(request),
-    )
-
-
-async def _logged_in(request: HTTPConnection, logins: BrowserLogins, cookie: str) -> Caller:
-    """Who is logged in with a browser. Its cookie comes along whichever page asks, so that has to be seen to."""
-    caller = logins.known(cookie)
-    if caller is None:
-        try:
-            caller = await run_in_threadpool(logins.authenticate, cookie, address=address_of(request))
-        except AuthenticationError:
-            # The reply has the browser forget it: otherwise it would be refused for as long as it sends that.
-            request.state.login_refused = True
-            raise
-    logins.cookies.require_own_page(request)
-    return caller
-
-
-def address_of(request: HTTPConnection) -> str | None:
-    """Where a request comes from: the caller's address, or that of a proxy that is not trusted to tell it."""
-    return None if request.client is None else request.client.host
-
-
-def is_of_this_machine(request: HTTPConnection) -> bool:
-    """Whether a request without a credential can be nobody's but the user's of this machine.
-
-    A server that listens on loopback alone is still reached by whom a proxy lets in, by pages of the web whose name was
-    made to mean this machine (DNS rebinding), and by any page that this machine's browser shows. So nothing may have
-    forwarded the request, its Host must mean this machine, and where a browser says which page makes it, that page must
-    be this server's.
-    """
-    headers = request.headers
-    if any(name in headers for name in _FORWARDING):
-        return False
-    if request.client is not None and _is_elsewhere(request.client.host):
-        return False
-    host = headers.get("host", "")
-    if not is_loopback(name_of(host)):
-        return False
-    if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
-        return False
-    origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == host
-
-
-def _is_elsewhere(address: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen at is this machine's alone."""
+    if host.lower() in LOOPBACK_NAMES:
+        return True
     try:
-        return not ip_address(address).is_loopback
-    except ValueError:  # a socket of this machine's file system has none
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
         return False
 
 
-def require_no_credential_in_url(request: HTTPConnection) -> None:
-    """Refuse a credential in the URL, which logs, histories and proxies keep.
+def name_of(host: str) -> str:
+    """The name in a ``Host`` header, without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
-    Raises:
-        AuthenticationError: There is one.
+
+# Names in paths that hold a slash: `/v1/collections/hr%2Fleave` is the collection `hr/leave`.
+#
+# A server hands on a path that is decoded, in which the slash of a name is one between parts. So the slashes of names
+# travel as a character that no name has until a route has been found; routes whose parameters are names that people
+# choose (`{name:named}`) give them back.
+
+
+# A noncharacter (Unicode 23.7): for use within a program, in no text that is exchanged.
+_SLASH = "\ufdd0"
+
+
+_ENCODED = re.compile(rb"%2[fF]")
+
+
+class NamedPaths:
+    """Keeps the slashes of names apart from those between the parts of a path, below ``/v1/``.
+
+    Args:
+        app: What answers.
+        refuse: What answers where a path holds the character that stands for them.
     """
-    if not request.scope["query_string"]:
-        return
-    query = request.url.query
-    names = {name.lower() for name in request.query_params}
-    if names & _QUERY_NAMES or _KEY.search(query):
-        raise AuthenticationError(
-            "A credential in a URL stays in logs: send it as a header (Authorization: Bearer …), and revoke this one."
-        )
+
+    def __init__(self, app: ASGIApp, *, refuse: ASGIApp) -> None:
+        self._app, self._refuse = app, refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        app = self._app
+        if scope["type"] == "http" and scope["path"].removeprefix(scope.get("root_path", "")).startswith("/v1/"):
+            if _SLASH in scope["path"]:
+                app = self._refuse
+            elif len(parts := _ENCODED.split(scope.get("raw_path") or b"")) > 1:
+                path = _SLASH.join(unquote(part.decode("latin-1")) for part in parts)
+                if path.replace(_SLASH, "/") == scope["path"]:
+                    scope = {**scope, "path": path}
+        await app(scope, receive, send)
 
 
-def _single(request: HTTPConnection, name: str) -> str | None:
-    found = request.headers.getlist(name)
-    if len(found) > 1:
-        raise AuthenticationError(f"The request has {len(found)} headers {name.title()!r}: send one.")
-    return found[0] if found else None
+def as_sent(path: str) -> str:
+    """A path whose names have their slashes, as people read it."""
+    return path.replace(_SLASH, "/")
+
+
+class _Name(Convertor[str]):
+    regex = "[^/]+"
+
+    def convert(self, value: str) -> str:
+        return as_sent(value)
+
+    def to_string(self, value: str) -> str:
+        return value.replace("/", _SLASH)
+
+
+class _NamePath(_Name):
+    regex = ".*"
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+def register() -> None:
+    """Let paths of routes name ``{name:named}`` and ``{path:named_path}``: before the first of them is declared."""
+    register_url_convertor("named", _Name())
+    register_url_convertor("named_path", _NamePath())

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 
 from recollect.embedding.making import is_of_this_machine
 from recollect.fair_share import FairShare
 from recollect.pipeline.threads import Threads
-from recollect.server.leaving import while_connected
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from recollect.config import RAGConfig
     from recollect.server.caller import Caller
 
+
 P = ParamSpec("P")
+
+
 R = TypeVar("R")
+
 
 # A search waits for a provider's model most of its time, and computes little meanwhile.
 _WAITING_SEARCHES = 40
+
+
 _FEWEST_SEARCHES = 4
 
 
@@ -100,3 +105,38 @@ def concurrent_searches(config: RAGConfig) -> int:
         waits = waits or config.reranking.provider not in {"none", "local"}
         most = _WAITING_SEARCHES if waits else max(_FEWEST_SEARCHES, 2 * (os.cpu_count() or 1))
     return most
+
+
+# A client that goes away ends the work that is done for it, also where the answer would be sent whole.
+
+
+T = TypeVar("T")
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What some work gives, which is cancelled when the client closes its connection.
+
+    Args:
+        request: Its body has been read.
+        work: Ends soon when it is cancelled.
+
+    Raises:
+        ClientDisconnect: Nobody waits for it any more.
+    """
+    doing = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise ClientDisconnect
+        return doing.result()
+    finally:
+        for task in (doing, leaving):
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        continue

@@ -15,7 +15,6 @@ from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from recollect.pipeline.assembly import Observer
-from recollect.server import genai
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -25,6 +24,21 @@ if TYPE_CHECKING:
     from recollect.model.requests import RequestRecord
 
 _NANOSECONDS = 1_000_000
+
+# The names that OpenTelemetry gives to what generative models do; they still move, so they stand here alone. Of the
+# semantic conventions 1.36 and later: https://opentelemetry.io/docs/specs/semconv/gen-ai/
+_OPERATION = "gen_ai.operation.name"
+_PROVIDER = "gen_ai.provider.name"
+_REQUEST_MODEL = "gen_ai.request.model"
+_INPUT_TOKENS = "gen_ai.usage.input_tokens"
+_OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+_ERROR_TYPE = "error.type"
+
+#: What a request is called, by the kind that the log of requests gives it. The conventions know no reranking.
+_OPERATIONS: Mapping[str, str] = {"embed": "embeddings", "answer": "chat", "rerank": "rerank"}
+
+#: Providers whose name in the conventions is not the one in settings.
+_PROVIDERS: Mapping[str, str] = {"bedrock": "aws.bedrock", "google": "gcp.gen_ai"}
 
 
 class Tracing(Observer):
@@ -84,7 +98,7 @@ class Tracing(Observer):
                 yield
             except Exception as exc:
                 span.set_status(Status(StatusCode.ERROR))
-                span.set_attribute(genai.ERROR_TYPE, type(exc).__name__)
+                span.set_attribute(_ERROR_TYPE, type(exc).__name__)
                 raise
 
     def searched(self, reply: SearchReply) -> None:
@@ -115,16 +129,16 @@ class Tracing(Observer):
 
     def requested(self, record: RequestRecord) -> None:
         """A span of a call of a model, as the conventions for generative models name it."""
-        operation = genai.OPERATIONS[record.kind]
+        operation = _OPERATIONS[record.kind]
         attributes: dict[str, str | int] = {
-            genai.OPERATION: operation,
-            genai.PROVIDER: genai.PROVIDERS.get(record.provider, record.provider),
-            genai.REQUEST_MODEL: record.model,
-            genai.INPUT_TOKENS: record.input_tokens,
-            genai.OUTPUT_TOKENS: record.output_tokens,
+            _OPERATION: operation,
+            _PROVIDER: _PROVIDERS.get(record.provider, record.provider),
+            _REQUEST_MODEL: record.model,
+            _INPUT_TOKENS: record.input_tokens,
+            _OUTPUT_TOKENS: record.output_tokens,
         }
         if record.error is not None:
-            attributes[genai.ERROR_TYPE] = record.error
+            attributes[_ERROR_TYPE] = record.error
         self._past(
             f"{operation} {record.model}",
             record.milliseconds,

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Form, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 
-from recollect.ui.assets import Assets, version
-from recollect.ui.languages import language_of
-from recollect.ui.page_route import error_page
+from recollect.server.dependencies import service_of
+from recollect.server.login.issuer import safe_path
+from recollect.ui.languages import COOKIE, language_of, languages
 from recollect.ui.routes import AREA_ROUTERS
-from recollect.ui.templates import compile_all, rendered
-from recollect.ui.visit import PAGE_HEADERS, base_of, theme_of
+from recollect.ui.templates import Assets, compile_all, rendered, version
+from recollect.ui.visit import (
+    AREAS,
+    PAGE_HEADERS,
+    THEME_COOKIE,
+    THEMES,
+    Visiting,
+    base_of,
+    error_page,
+    page_router,
+    theme_of,
+)
 
 if TYPE_CHECKING:
-    from recollect.server.login.page import LoginPage
+    from recollect.server.login.routes import LoginPage
 
 
 # The pages of a login in the look of all others. They run no script, and need nobody to be known.
-
 
 _HEADERS = PAGE_HEADERS | {
     "Content-Security-Policy": (
@@ -71,6 +80,39 @@ def _warm_up() -> None:
 def _routes() -> tuple[BaseRoute, ...]:
     """Every route, made once a process."""
     router = APIRouter()
-    for area in AREA_ROUTERS:
+    for area in (_first, *AREA_ROUTERS):
         router.include_router(area)
     return tuple(router.routes)
+
+
+# The first page, and what a visitor chooses for all of them.
+
+
+_first = page_router()
+
+
+_YEAR_SECONDS = 365 * 86_400
+
+
+@_first.get("/")
+async def first_page(visit: Visiting) -> Response:
+    """To where the interface begins."""
+    return visit.go_to(AREAS[0].path)
+
+
+@_first.post("/preferences")
+async def choose(
+    visit: Visiting,
+    return_to: Annotated[str, Form()] = "/",
+    theme: Annotated[str | None, Form()] = None,
+    language: Annotated[str | None, Form()] = None,
+) -> Response:
+    """Keep the theme or the language in the browser, and show the page again."""
+    response = RedirectResponse(visit.base + safe_path(return_to, otherwise="/"), status_code=303)
+    for cookie, chosen, known in ((THEME_COOKIE, theme, THEMES), (COOKIE, language, languages())):
+        if chosen in known:
+            secure = service_of(visit.request).authenticator.logins.cookies.is_encrypted(visit.request)
+            response.set_cookie(
+                cookie, chosen, max_age=_YEAR_SECONDS, path="/", httponly=True, samesite="lax", secure=secure
+            )
+    return response

@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 
 from recollect import RAGConfig, RAGPipeline
 from recollect.model.key import draw_key, draw_login
-from recollect.server import failed_credentials
+from recollect.server import limits
 from recollect.server.app import create_app
-from recollect.server.failed_credentials import FailedCredentials
+from recollect.server.limits import FailedCredentials
 
 SECRET = "a secret of thirty-two bytes or more"
 
@@ -24,7 +24,7 @@ def reach(rag: RAGPipeline, monkeypatch) -> Callable[..., TestClient]:
     """Makes clients of one process, by their address; ``another=True`` is of another process on the same store."""
     monkeypatch.setenv("TOKENS", SECRET)
     # An hour, in which nothing is given back while a test runs.
-    monkeypatch.setattr(failed_credentials, "WINDOW_SECONDS", 3600 * 3)
+    monkeypatch.setattr(limits, "WINDOW_SECONDS", 3600 * 3)
     server = RAGConfig.load(
         server={
             "host": "0.0.0.0",
@@ -138,7 +138,7 @@ def test_an_address_is_a_network_and_no_proxys(rag, reach):
 
 
 def test_no_address_stands_in_the_counters_and_there_are_only_so_many(rag, reach, dsn, monkeypatch):
-    monkeypatch.setattr(failed_credentials, "_COUNTERS", 8)
+    monkeypatch.setattr(limits, "_COUNTERS", 8)
     client = reach()
     for number in range(40):
         statuses(reach(f"198.51.100.{number}"), *forged(1))
@@ -156,8 +156,8 @@ def test_the_audit_is_not_filled_by_whoever_has_many_addresses(rag, reach):
         for _ in range(4):
             asked(reach(f"198.51.100.{number}"), "rk_nonsense")
     noted = [entry for entry in rag.audit.list(limit=200) if entry.action == "credentials_refused"]
-    assert len(noted) == failed_credentials.MOST_NOTED_A_MINUTE
-    assert len(failures._refused_until) <= failed_credentials._COUNTERS
+    assert len(noted) == limits.MOST_NOTED_A_MINUTE
+    assert len(failures._refused_until) <= limits._COUNTERS
 
 
 def test_a_good_credential_asks_the_database_for_nothing_more(rag, reach, monkeypatch):

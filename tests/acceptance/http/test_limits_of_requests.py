@@ -10,9 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from recollect import RAGPipeline
-from recollect.server import idempotency
+from recollect.server import admission
+from recollect.server.admission import MOST_KEPT_BYTES
 from recollect.server.app import create_app
-from recollect.server.idempotency import MOST_KEPT_BYTES
 
 HOST = "http://127.0.0.1:8321"
 
@@ -243,7 +243,7 @@ def test_a_request_that_was_killed_behind_its_effect_is_never_made_twice(client,
     rag.ingest("Annual leave is 30 days.")
     with monkeypatch.context() as killed:
         for method in ("end", "give_up", "_look_after"):  # nothing is noted any more once the effect is there
-            killed.setattr(idempotency.Idempotency, method, lambda *_: None)
+            killed.setattr(admission.Idempotency, method, lambda *_: None)
         assert sent_once(client, path, body).status_code < 300
     assert count(rag) == 1
     assert "under way" in str(sent_once(client, path, body).json())
@@ -259,7 +259,7 @@ def test_a_request_that_was_killed_behind_its_effect_is_never_made_twice(client,
 def test_a_request_that_failed_behind_its_effect_is_not_made_again(client, rag, monkeypatch):
     """Nor taken for one under way: nobody will reply to it."""
     monkeypatch.setattr("recollect.server.routes.people.key_reply", lambda *_: 1 / 0, raising=False)
-    monkeypatch.setattr("recollect.server.idempotency.Idempotency.end", lambda self, begun, _: self.give_up(begun))
+    monkeypatch.setattr("recollect.server.admission.Idempotency.end", lambda self, begun, _: self.give_up(begun))
     sent_once(client, "/v1/keys", {"name": "reports"})
     again = sent_once(client, "/v1/keys", {"name": "reports"})
     assert again.status_code == 409 and "broken off" in again.json()["detail"]
@@ -311,5 +311,5 @@ def test_reads_are_made_every_time(client, rag):
 
 
 def test_keys_are_read_as_the_draft_writes_them():
-    assert idempotency.read_key('"8e03978e-40d5-43dd-bc93-6894a57f9324"') == "8e03978e-40d5-43dd-bc93-6894a57f9324"
-    assert idempotency.fingerprint("POST", "/a", "", b"bc") != idempotency.fingerprint("POST", "/ab", "", b"c")
+    assert admission.read_key('"8e03978e-40d5-43dd-bc93-6894a57f9324"') == "8e03978e-40d5-43dd-bc93-6894a57f9324"
+    assert admission.fingerprint("POST", "/a", "", b"bc") != admission.fingerprint("POST", "/ab", "", b"c")

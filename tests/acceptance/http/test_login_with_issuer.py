@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from fastapi.testclient import TestClient
 
 from recollect import RAGConfig, RAGPipeline
-from recollect.server import published_keys
+from recollect.server import tokens
 from recollect.server.app import create_app
 from recollect.server.login import issuer as issuers
-from recollect.server.login.attempt import MOST_ATTEMPTS
+from recollect.server.login.issuer import MOST_ATTEMPTS
 from web_site import Page, WebSite, web_site
 
 SITE = "https://knowledge.example"
@@ -218,7 +218,7 @@ def hmac_signed(claims: dict, key: bytes) -> str:
 
 @pytest.fixture
 def liar(monkeypatch) -> Iterator[Liar]:
-    for module in (published_keys, issuers):
+    for module in (tokens, issuers):
         monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
     with web_site() as site:
         yield Liar(site)

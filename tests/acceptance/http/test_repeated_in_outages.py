@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 
 from hostile import EFFORT
 from recollect import RAGPipeline
-from recollect.server import idempotency
+from recollect.server import admission
 
 # Ends its own session, so many times: whatever the statement does is undone, and nobody replies to it.
 CUT = """
@@ -87,7 +87,7 @@ def test_a_request_is_under_way_as_long_as_its_process_lives(client, rag, dsn, m
     """A process that is gone is noticed at once on its own machine; on another one when its lease is over."""
     with monkeypatch.context() as killed:
         for method in ("end", "give_up", "_look_after"):
-            killed.setattr(idempotency.Idempotency, method, lambda *_: None)
+            killed.setattr(admission.Idempotency, method, lambda *_: None)
         assert sent(client, path, {"name": "reports"}).status_code == 201
     assert "under way" in sent(client, path, {"name": "reports"}).json()["detail"]
     gone = subprocess.Popen([sys.executable, "-c", ""])
@@ -113,7 +113,7 @@ def test_an_attempt_that_was_taken_for_dead_stores_nothing_any_more(client, rag,
         return create(self, *args, **more)
 
     monkeypatch.setattr(type(rag.keys), "create", asleep)
-    monkeypatch.setattr(idempotency, "_BEAT_SECONDS", 3600)
+    monkeypatch.setattr(admission, "_BEAT_SECONDS", 3600)
     replies = []
     thread = threading.Thread(target=lambda: replies.append(sent(client, "/v1/keys", {"name": "reports"})))
     thread.start()
@@ -137,7 +137,7 @@ def test_a_long_request_says_that_it_lives(client, rag, dsn, monkeypatch):
         return create(self, *args, **more)
 
     monkeypatch.setattr(type(rag.collections), "create", slowly)
-    monkeypatch.setattr(idempotency, "_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(admission, "_BEAT_SECONDS", 0.01)
     thread = threading.Thread(target=lambda: sent(client, "/v1/collections", {"name": "notes"}))
     thread.start()
     assert entered.wait(60)

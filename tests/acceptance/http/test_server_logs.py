@@ -13,7 +13,7 @@ import pytest
 from recollect import Document
 from recollect.errors import StoreUnavailableError
 from recollect.privacy.credentials import without_secrets
-from recollect.server.logs import JsonFormatter, RequestIdFilter, TextFormatter, logging_as
+from recollect.server.request_context import JsonFormatter, RequestIdFilter, TextFormatter, logging_as
 
 LEAVE = "Every employee has thirty days of annual leave."
 

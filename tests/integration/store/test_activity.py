@@ -11,7 +11,7 @@ import pytest
 from recollect.model import Scope
 from recollect.model.activity import Tally, percentile, step_of
 from recollect.pipeline.assembly import ActivityLog
-from recollect.ui.dashboard_charts import safe_cell
+from recollect.ui.routes.dashboard import safe_cell
 
 
 def _minute(ago: timedelta) -> datetime:

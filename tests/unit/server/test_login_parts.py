@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from recollect.errors import AuthenticationError
 from recollect.model.key import draw_key, draw_login, read_key, read_login
-from recollect.server.login.attempt import LoginAttempt, cookie_name, safe_path
 from recollect.server.login.browsers import seal, unseal
-from recollect.server.login.page import LoginPage, security_headers
+from recollect.server.login.issuer import LoginAttempt, cookie_name, safe_path
+from recollect.server.login.routes import LoginPage, security_headers
 
 SITE = "https://knowledge.example"
 

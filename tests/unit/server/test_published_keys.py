@@ -14,8 +14,7 @@ from recollect.config.server import JwtConfig
 from recollect.errors import AuthenticationError, FetchError
 from recollect.fetching.client import Fetched
 from recollect.fetching.urls import parse_url
-from recollect.server.published_keys import RETRY_SECONDS, STALE_SECONDS, PublishedKeys, published_keys
-from recollect.server.tokens import TokenVerifier
+from recollect.server.tokens import RETRY_SECONDS, STALE_SECONDS, PublishedKeys, TokenVerifier, published_keys
 from web_site import Page, web_site
 
 URL = "https://issuer.example/keys"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from recollect.config.server import ServerConfig
     from recollect.pipeline import RAGPipeline
-    from recollect.server.failed_credentials import FailedCredentials
+    from recollect.server.limits import FailedCredentials
 
 
 #: So long a cookie that was looked up is taken without another look, like a key.

@@ -29,9 +29,8 @@ from recollect.model.time import read_time
 from recollect.pipeline.threads import Threads
 from recollect.server import problems
 from recollect.server.admission import recognise
-from recollect.server.mcp.access import Access
-from recollect.server.mcp.service import build_server
-from recollect.server.requests import caller_of
+from recollect.server.authentication import caller_of
+from recollect.server.mcp.service import Access, build_server
 
 if TYPE_CHECKING:
     from recollect.pipeline import RAGPipeline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import re
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -15,25 +16,31 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import Security
 from pydantic import ConfigDict, Field, model_validator
 from starlette.concurrency import run_in_threadpool
+from typing_extensions import TypedDict
 
 from recollect.answer.follow_up import Exchange
-from recollect.llm.base import ChatMessage
-from recollect.model import Answer, RetrievalOptions, SearchReply
+from recollect.answer.synchronous import iterate
+from recollect.llm.base import ChatMessage, ChatUsage
+from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
 from recollect.model.search_options import require_question
 from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
+from recollect.server.admission import Service
 from recollect.server.bodies import Body, SearchOptions
 from recollect.server.caller import Caller
 from recollect.server.dependencies import asking
-from recollect.server.openai.citations import without_footnotes
 from recollect.server.openai.errors import RefusedRequestError
-from recollect.server.openai.helpers import helped, is_helper_prompt
-from recollect.server.openai.model_names import chosen
-from recollect.server.service import Service
+from recollect.server.openai.files import file_id
+from recollect.server.openai.models import chosen
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from recollect.llm.base import ChatModel
+    from recollect.model import Citation
     from recollect.pipeline.answering import AskEvent
+    from recollect.server.openai.files import Made
 
 
 # Where an answer ends that a request limits: at words to stop at, and at a number of tokens.
@@ -109,8 +116,13 @@ def _shortened(answer: Answer, text: str) -> Answer:
 #: Whoever asks; a conversation is remembered for those only who may write.
 Asker = Annotated[Caller, Security(asking, scopes=["read"])]
 
+
 _MOST_CHARACTERS = 100_000
+
+
 _MOST_MESSAGES = 2_000
+
+
 # A stream begins after so long at most: proxies give up on a server that sends no header for half a minute.
 _HELD_BACK_SECONDS = 10.0
 
@@ -380,3 +392,239 @@ async def answer_of(question: Question, service: Service) -> tuple[Answer, Searc
         return answer, found
 
     return await service.streams.run(whole)
+
+
+# What answers cite, for programs (annotations) and for people (footnotes in the text).
+
+
+_HEADING = "Sources:"
+
+
+_FOOTNOTES = re.compile(rf"\n\n{_HEADING}\n\n(?:- \[\d+\] [^\n]*(?:\n|\Z))+\Z")
+
+
+_MARKER = re.compile(r"\[(\d+)\]")
+
+
+_QUOTED_CHARACTERS = 200
+
+
+class UrlCitationJson(TypedDict):
+    """A citation, as OpenAI's chat completions tell what was found in the web."""
+
+    start_index: int
+    end_index: int
+    title: str
+    url: str
+
+
+class ChatAnnotationJson(TypedDict):
+    """A marker in the text, and what it stands for."""
+
+    type: str
+    url_citation: UrlCitationJson
+
+
+class FileCitationJson(TypedDict):
+    """A citation, as OpenAI's responses tell what was found in files."""
+
+    type: str
+    index: int
+    file_id: str
+    filename: str
+
+
+def markers(answer: Answer) -> Iterator[tuple[int, int, Citation]]:
+    """Where each marker stands in the text, and what it cites."""
+    cited = {citation.marker: citation for citation in answer.citations}
+    for found in _MARKER.finditer(answer.text):
+        citation = cited.get(int(found[1]))
+        if citation is not None:
+            yield found.start(), found.end(), citation
+
+
+def chat_annotations(answer: Answer, request: Request) -> list[ChatAnnotationJson]:
+    """The markers of an answer, for chat completions; a document that is no web page is linked to here."""
+    return [
+        {
+            "type": "url_citation",
+            "url_citation": {
+                "start_index": start,
+                "end_index": end,
+                "title": citation.source,
+                "url": _address(citation, request),
+            },
+        }
+        for start, end, citation in markers(answer)
+        if citation.server is None or _is_address(citation.source)
+    ]
+
+
+def file_annotations(answer: Answer, made: Made) -> list[FileCitationJson]:
+    """The markers of an answer, for responses.
+
+    Args:
+        answer: Whose markers.
+        made: The files that the documents it cites were made from.
+    """
+    return [
+        {
+            "type": "file_citation",
+            "index": start,
+            "file_id": file_id(citation.document_id, made),
+            "filename": citation.source,
+        }
+        for start, _, citation in markers(answer)
+        if citation.server is None  # what another server has is no file here
+    ]
+
+
+def footnotes(answer: Answer) -> str:
+    """What stands behind an answer's text for those who see nothing else of it; empty where nothing is cited."""
+    lines = [f"- [{one.marker}] {_place(one, answer)}" for one in answer.citations]
+    return f"\n\n{_HEADING}\n\n" + "\n".join(lines) if lines else ""
+
+
+def without_footnotes(text: str) -> str:
+    """An earlier answer that a client gives back, as it was written."""
+    return _FOOTNOTES.sub("", text)
+
+
+def _address(citation: Citation, request: Request) -> str:
+    if _is_address(citation.source):
+        return citation.source
+    return str(request.base_url.replace(path=f"/v1/documents/{citation.document_id}"))
+
+
+def _is_address(source: str) -> bool:
+    return source.startswith(("https://", "http://"))
+
+
+def _place(citation: Citation, answer: Answer) -> str:
+    where = [citation.source if citation.server is None else f"{citation.source} ({citation.server})"]
+    if citation.section:
+        where.append(citation.section)
+    if citation.page:
+        last = citation.last_page
+        where.append(f"p. {citation.page}" if last in {None, citation.page} else f"pp. {citation.page}-{last}")
+    shown = ", ".join(_plain(part) for part in where)
+    quote = _plain(citation.quote)
+    if quote in _plain(answer.text):
+        return shown
+    return f"{shown}: “{quote[:_QUOTED_CHARACTERS]}{'…' if len(quote) > _QUOTED_CHARACTERS else ''}”"
+
+
+def _plain(text: str) -> str:
+    """One line without links and images: what a document says is not fetched by whoever shows it."""
+    line = " ".join(text.split())
+    return line.replace("](", "] (").replace("][", "] [").replace("<", "‹").replace("`", "'")
+
+
+# Prompts that chat programs send by themselves about a conversation: for its title, its tags, questions that follow.
+#
+# They ask for nothing that documents say, so a language model answers them without a search. Open WebUI, LibreChat
+# and others word them differently; what they have in common is that they order something to be made of a
+# conversation.
+
+
+# Where a prompt begins to quote a conversation: a heading, a tag, or the first line of a speaker.
+_QUOTED = re.compile(
+    r"^[ \t#*>]*(?:conversation|chat history|chat|messages|transcript)[ \t*]*:[ \t*]*$"
+    r"|<(?:chat_history|conversation|chat|messages|transcript)>"
+    r"|^[ \t#*>-]*(?:user|human)[ \t*]*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+_ORDER = re.compile(
+    r"^\s*(?:#+ *task\b|(?:please |you are |based on |given )?.{0,200}?"
+    r"\b(?:generate|create|suggest|provide|analy[sz]e|summari[sz]e|write|give|determine|categori[sz]e|name|return)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+_WANTED = re.compile(
+    r"\b(?:titles?|tags?|follow[- ]?ups?|summary|summari[sz]\w+|topics?|emojis?|search quer(?:y|ies)|autocompletion)\b",
+    re.IGNORECASE,
+)
+
+
+# The same where the conversation stands before it in messages of its own.
+_OF_THIS = re.compile(
+    r"\b(?:title|name|tags?|summary|follow[- ]?up questions?)\b[^.?!\n]{0,80}\b(?:this|our|the above) "
+    r"(?:conversation|chat|dialogue)\b\s*(?:[.,;:!]|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+_SAID = re.compile(r"^[ \t#*>-]*(?:user|human)[ \t*]*:[ \t*]*(.+)$", re.IGNORECASE | re.MULTILINE)
+
+
+_EXAMPLE = re.compile(r"\{[^{}]{1,1000}\}")
+
+
+_TITLE_WORDS = 6
+
+
+# A document that somebody pastes is no prompt of a program.
+_MOST_ORDER_CHARACTERS = 6_000
+
+
+def is_helper_prompt(text: str) -> bool:
+    """Whether a message orders something to be made of a conversation, in place of asking the documents."""
+    quoted = _QUOTED.search(text)
+    order = text[: quoted.start()] if quoted else text
+    if len(order) > _MOST_ORDER_CHARACTERS or not _ORDER.match(order):
+        return False
+    return bool(_WANTED.search(order)) if quoted else bool(_OF_THIS.search(order))
+
+
+def helped(
+    messages: Sequence[ChatMessage], model: ChatModel | None, *, collection: str, max_tokens: int | None
+) -> Iterator[AskEvent]:
+    """The answer to a helper prompt, in the events of any answer; it cites nothing.
+
+    Args:
+        messages: The conversation; the last one is the prompt.
+        model: Writes it; None: it is made of the prompt's own words.
+        collection: Which the search would have looked into.
+        max_tokens: Of the answer, at most; None: as the model has it.
+
+    Raises:
+        ProviderError: The model failed.
+    """
+    prompt = messages[-1].content
+    yield SearchReply(query=prompt, collection=collection, mode="hybrid", results=(), timings_ms={})
+    if model is None:
+        said = _without_model(messages)
+        yield said
+        yield Answer(question=prompt, text=said, refused=False, citations=())
+        return
+    text, usage = "", None
+    for item in iterate(model.stream(messages, max_tokens=max_tokens)):
+        if isinstance(item, ChatUsage):
+            usage = TokenUsage(
+                input_tokens=item.input_tokens, output_tokens=item.output_tokens, estimated=item.estimated
+            )
+        else:
+            text += item
+            yield item
+    yield Answer(question=prompt, text=text, refused=False, citations=(), model=model.model_name, usage=usage)
+
+
+def _without_model(messages: Sequence[ChatMessage]) -> str:
+    """A title of the conversation's first words; in the form of the prompt's example, whose lists stay empty."""
+    prompt = messages[-1].content
+    said = _SAID.search(prompt)
+    first = said[1] if said else next((one.content for one in messages[:-1] if one.role == "user"), "")
+    title = " ".join(first.split()[:_TITLE_WORDS]).rstrip(".,;:?!")
+    quoted = _QUOTED.search(prompt)
+    order = prompt[: quoted.start()] if quoted else prompt
+    for example in _EXAMPLE.findall(order):
+        try:
+            form = json.loads(example)
+        except ValueError:
+            continue
+        return json.dumps({name: title if isinstance(value, str) else [] for name, value in form.items()})
+    wants_title = re.search(r"\b(?:title|name|summar\w+|topic)", order, re.IGNORECASE)
+    return title if wants_title else ""

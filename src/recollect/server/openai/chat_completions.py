@@ -19,20 +19,31 @@ from recollect.operations.values import Name
 from recollect.replies.retrieval import AnswerJson, answer_json
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Asking
-from recollect.server.leaving import while_connected
 from recollect.server.openai.asking import (
     Asker,
+    ChatAnnotationJson,
     Extension,
     Manner,
     Messages,
     Question,
     answer_of,
+    chat_annotations,
+    footnotes,
     primed_events,
     question_of,
 )
-from recollect.server.openai.citations import ChatAnnotationJson, chat_annotations, footnotes
-from recollect.server.openai.errors import RefusedRequestError, error_json, resource
-from recollect.server.openai.parameters import Ignored, MostTokens, Stop, Temperature, require_text, require_unforced
+from recollect.server.openai.errors import (
+    Ignored,
+    MostTokens,
+    RefusedRequestError,
+    Stop,
+    Temperature,
+    error_json,
+    require_text,
+    require_unforced,
+    resource,
+)
+from recollect.server.searches import while_connected
 from recollect.server.sse import documented_events, frame_stream
 
 router = resource()

@@ -14,7 +14,7 @@ from recollect.operations.values import Name, Text
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Asking, Reader
 from recollect.server.openai.errors import RefusedRequestError, resource
-from recollect.server.openai.model_names import EVERYWHERE, place_of, unknown_model
+from recollect.server.openai.models import EVERYWHERE, place_of, unknown_model
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors

@@ -13,11 +13,18 @@ from recollect.errors import NotFoundError
 from recollect.operations.values import Name
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Reader, Writer
-from recollect.server.openai.chunking import AttachedFile, AttributesBody, ChunkingStrategy
 from recollect.server.openai.errors import RefusedRequestError, resource
 from recollect.server.openai.file_searches import store_id, vector_store
 from recollect.server.openai.files import After, Limit, Order, position
-from recollect.server.openai.vector_store_files import StatusFilter, VectorStoreFileListJson, file_json, listed
+from recollect.server.openai.vector_store_files import (
+    AttachedFile,
+    AttributesBody,
+    ChunkingStrategy,
+    StatusFilter,
+    VectorStoreFileListJson,
+    file_json,
+    listed,
+)
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection

@@ -12,13 +12,13 @@ from recollect.model.filter import FIELDS
 from recollect.operations.values import Name
 from recollect.server.bodies import Body
 from recollect.server.openai.errors import RefusedRequestError
-from recollect.server.openai.file_ids import file_id
+from recollect.server.openai.files import file_id
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext
     from recollect.model.collection import Collection
     from recollect.pipeline import View
-    from recollect.server.openai.file_ids import Made
+    from recollect.server.openai.files import Made
 
 Attributes = dict[str, str | float | bool]
 

@@ -19,10 +19,10 @@ from typing_extensions import TypedDict
 from recollect.model import Answer, SearchReply, TokenUsage
 from recollect.operations.values import Name
 from recollect.replies.retrieval import AnswerJson, answer_json
+from recollect.server.admission import Service
 from recollect.server.bodies import Body
 from recollect.server.caller import Caller
 from recollect.server.dependencies import Asking
-from recollect.server.leaving import while_connected
 from recollect.server.openai.asking import (
     Asker,
     Extension,
@@ -31,15 +31,24 @@ from recollect.server.openai.asking import (
     Part,
     Question,
     answer_of,
+    file_annotations,
+    footnotes,
     primed_events,
     question_of,
 )
-from recollect.server.openai.citations import file_annotations, footnotes
-from recollect.server.openai.errors import RefusedRequestError, error_json, resource
-from recollect.server.openai.file_ids import Made, made_from
+from recollect.server.openai.errors import (
+    Ignored,
+    MostTokens,
+    RefusedRequestError,
+    Temperature,
+    error_json,
+    require_text,
+    require_unforced,
+    resource,
+)
 from recollect.server.openai.file_searches import FileSearchTool, read_filters, result_json, vector_store
-from recollect.server.openai.parameters import Ignored, MostTokens, Temperature, require_text, require_unforced
-from recollect.server.service import Service
+from recollect.server.openai.files import Made, made_from
+from recollect.server.searches import while_connected
 from recollect.server.sse import documented_events, frame_stream
 
 router = resource()

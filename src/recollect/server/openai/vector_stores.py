@@ -16,9 +16,7 @@ from recollect.model.search_options import MAX_QUERY_CHARACTERS
 from recollect.operations.values import Name, Text
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Administrator, Asking, Reader
-from recollect.server.openai.chunking import AttachedFile, ChunkingStrategy
-from recollect.server.openai.errors import RefusedRequestError, resource
-from recollect.server.openai.file_ids import made_from
+from recollect.server.openai.errors import Ignored, RefusedRequestError, resource
 from recollect.server.openai.file_searches import (
     Attributes,
     FileSearchResultJson,
@@ -28,9 +26,8 @@ from recollect.server.openai.file_searches import (
     store_id,
     vector_store,
 )
-from recollect.server.openai.files import After, DeletedJson, Limit, Order
-from recollect.server.openai.lists import PageEnds, page_ends
-from recollect.server.openai.parameters import Ignored
+from recollect.server.openai.files import After, DeletedJson, Limit, Order, PageEnds, made_from, page_ends
+from recollect.server.openai.vector_store_files import AttachedFile, ChunkingStrategy
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection, CollectionNotes

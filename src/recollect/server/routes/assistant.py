@@ -20,10 +20,10 @@ from recollect.pipeline.refreshing import known_roots
 from recollect.replies.documents import FileErrorJson
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Administrator, Asking, Reader
-from recollect.server.leaving import while_connected
 from recollect.server.openai.errors import RefusedRequestError
-from recollect.server.openai.model_names import Choice, chosen
+from recollect.server.openai.models import Choice, chosen
 from recollect.server.problems import documented
+from recollect.server.searches import while_connected
 from recollect.server.sse import ANSWER_EVENTS, answer_events, documented_events, event_stream
 
 if TYPE_CHECKING:

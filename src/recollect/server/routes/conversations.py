@@ -45,12 +45,27 @@ from recollect.replies.retrieval import AnswerJson, answer_json
 from recollect.server.admission import hand_over
 from recollect.server.bodies import Body, ChatBody, Moment
 from recollect.server.bound import bind
-from recollect.server.dependencies import Asking, Participant, Reader, Writer
-from recollect.server.kept_streams import KeepStream, answer_response
-from recollect.server.leaving import while_connected
-from recollect.server.pages import Page, Paging, named_moment, numbered_moment, shown
+from recollect.server.dependencies import (
+    Asking,
+    Page,
+    Paging,
+    Participant,
+    Reader,
+    Writer,
+    named_moment,
+    numbered_moment,
+    shown,
+)
 from recollect.server.problems import documented
-from recollect.server.sse import ANSWER_EVENTS, answer_events, documented_events, wants_events
+from recollect.server.searches import while_connected
+from recollect.server.sse import (
+    ANSWER_EVENTS,
+    KeepStream,
+    answer_events,
+    answer_response,
+    documented_events,
+    wants_events,
+)
 
 if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent

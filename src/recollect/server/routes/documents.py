@@ -29,10 +29,9 @@ from recollect.replies.documents import (
     restored_version_json,
 )
 from recollect.server.bodies import Body
-from recollect.server.dependencies import Asking, DocumentReader, DocumentWriter, Reader, Writer
+from recollect.server.dependencies import Asking, DocumentReader, DocumentWriter, PageCursor, PageLimit, Reader, Writer
+from recollect.server.downloads import original_reply
 from recollect.server.etags import IfMatch, IfNoneMatch, required_version, unchanged, version_tag
-from recollect.server.originals import original_reply
-from recollect.server.pages import PageCursor, PageLimit
 from recollect.server.problems import documented
 
 _NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "It has not changed since."}}

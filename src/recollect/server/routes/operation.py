@@ -24,8 +24,8 @@ from recollect.pipeline import View
 from recollect.server.admission import follow
 from recollect.server.bodies import Body
 from recollect.server.bound import bind
+from recollect.server.caller import require_machine
 from recollect.server.dependencies import Administrator, AdministratorCaller, Asking, Reader
-from recollect.server.machine import require_machine
 from recollect.server.problems import documented
 from recollect.server.sse import documented_events, event_stream
 

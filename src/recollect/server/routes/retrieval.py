@@ -46,10 +46,16 @@ from recollect.server.bodies import (
 )
 from recollect.server.caller import Caller
 from recollect.server.dependencies import Asking, Reader, asking, service_of, streaming
-from recollect.server.kept_streams import KeepStream, answer_response
-from recollect.server.leaving import while_connected
 from recollect.server.problems import documented
-from recollect.server.sse import ANSWER_EVENTS, answer_events, documented_events, wants_events
+from recollect.server.searches import while_connected
+from recollect.server.sse import (
+    ANSWER_EVENTS,
+    KeepStream,
+    answer_events,
+    answer_response,
+    documented_events,
+    wants_events,
+)
 
 router = APIRouter(tags=["retrieval"], responses=documented(404))
 

@@ -1,25 +1,19 @@
 """The routes of the pages, one module an area."""
 
-from recollect.ui.routes import (
-    administration,
-    bench,
-    chat,
-    dashboard,
-    documents,
-    home,
-    library,
-    library_sources,
-    widget,
-)
+from recollect.ui.routes import bench, chat, dashboard, documents, library, library_sources, widget
+from recollect.ui.routes.administration import asking, audit, models, people, tenants
 
 AREA_ROUTERS = (
-    home.router,
     chat.router,
     library.router,
     library_sources.router,
     documents.router,
     bench.router,
     dashboard.router,
-    administration.router,
+    asking.router,
+    people.router,
+    audit.router,
+    models.router,
+    tenants.router,
     widget.router,
 )

@@ -21,8 +21,7 @@ from recollect.pipeline.facades import known_span
 from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases, save_case, saved_cases, suite_of
 from recollect.retrieval.rerank.registry import DEFAULTS as RERANKERS
 from recollect.server.bodies import Asker, SearchOptions, acting_as
-from recollect.ui.page_route import page_router
-from recollect.ui.visit import BENCH, PAGE_HEADERS, Visit, Visiting
+from recollect.ui.visit import BENCH, PAGE_HEADERS, Visit, Visiting, page_router
 
 if TYPE_CHECKING:
     from starlette.datastructures import QueryParams

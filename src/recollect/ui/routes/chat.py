@@ -34,12 +34,11 @@ from recollect.pipeline.models import EXTRACTIVE
 from recollect.pipeline.standpoint import label
 from recollect.server.admission import hand_over
 from recollect.server.bodies import ChatBody, Moment
+from recollect.server.dependencies import Page
 from recollect.server.forms import received_form
-from recollect.server.kept_streams import KeepStream, answer_response
-from recollect.server.leaving import while_connected
-from recollect.server.openai.model_names import configured_model, may_be_named, named_models, written_by
-from recollect.server.pages import Page
-from recollect.server.sse import wants_events
+from recollect.server.openai.models import configured_model, may_be_named, named_models, written_by
+from recollect.server.searches import while_connected
+from recollect.server.sse import KeepStream, answer_response, wants_events
 from recollect.ui.conversation import (
     Exchange,
     Shown,
@@ -51,8 +50,7 @@ from recollect.ui.conversation import (
     read,
     title_of,
 )
-from recollect.ui.page_route import page_router
-from recollect.ui.visit import CHAT, Visit, Visiting
+from recollect.ui.visit import CHAT, Visit, Visiting, page_router
 
 if TYPE_CHECKING:
     from recollect.model.document_record import DocumentRecord

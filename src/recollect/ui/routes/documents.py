@@ -20,10 +20,9 @@ from recollect.model.time import read_time
 from recollect.operations.values import Name, Number
 from recollect.pipeline import View
 from recollect.server.bodies import Moment
-from recollect.server.originals import original_reply
+from recollect.server.downloads import original_reply
 from recollect.ui.drawn_text import DrawnText, Quote, draw, quote_of
-from recollect.ui.page_route import page_router
-from recollect.ui.visit import LIBRARY, Visit, Visiting
+from recollect.ui.visit import LIBRARY, Visit, Visiting, page_router
 
 if TYPE_CHECKING:
     from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained

@@ -51,8 +51,7 @@ from recollect.pipeline.preparing import ChunkSizes
 from recollect.plugins import Plugins
 from recollect.server.routes.documents import there
 from recollect.server.routes.uploads import receive_files
-from recollect.ui.page_route import page_router
-from recollect.ui.visit import LIBRARY, PAGE_HEADERS, Visit, Visiting
+from recollect.ui.visit import LIBRARY, PAGE_HEADERS, Visit, Visiting, page_router
 
 # The address of a list of documents: its filters, its order and its page, read and written.
 

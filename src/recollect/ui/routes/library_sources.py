@@ -13,10 +13,9 @@ from recollect.model.source import SourceRecord
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.refreshing import reader_of, settings_declared_by
-from recollect.server.machine import require_machine
+from recollect.server.caller import require_machine
 from recollect.sources.declared import connector_names, read_declared
-from recollect.ui.page_route import page_router
-from recollect.ui.visit import LIBRARY, Visit, Visiting
+from recollect.ui.visit import LIBRARY, Visit, Visiting, page_router
 
 router = page_router()
 

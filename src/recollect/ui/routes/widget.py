@@ -19,15 +19,13 @@ from recollect.errors import NotFoundError
 from recollect.model.key import ApiKey
 from recollect.operations.values import Text
 from recollect.pipeline.chat import Conversation
-from recollect.server.admission import admit
+from recollect.server.admission import Service, admit
+from recollect.server.authentication import address_of
 from recollect.server.bodies import Body
 from recollect.server.dependencies import service_of
-from recollect.server.requests import address_of
-from recollect.server.service import Service
 from recollect.server.sse import answer_events, event_stream
-from recollect.ui.assets import STATIC
 from recollect.ui.languages import language_of
-from recollect.ui.templates import rendered
+from recollect.ui.templates import STATIC, rendered
 from recollect.ui.visit import THEMES, base_of
 
 if TYPE_CHECKING:

@@ -1,5 +1,1 @@
 """The pages of the area 'Administration': of the tenant by whoever administers it, of the tenants by the operator."""
-
-from recollect.ui.routes.administration.area import router
-
-__all__ = ["router"]

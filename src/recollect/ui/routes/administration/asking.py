@@ -13,11 +13,14 @@ from starlette.responses import Response
 from recollect.errors import UsageError
 from recollect.model import Principal
 from recollect.model.page import cursor_at, position_of
-from recollect.ui.visit import ADMINISTRATION, Visit, Visiting
+from recollect.ui.visit import ADMINISTRATION, Visit, Visiting, page_router
 
 T = TypeVar("T")
 
+
 PAGE_SIZE = 50
+
+
 _HIGHEST = 2**63 - 1
 
 
@@ -38,23 +41,40 @@ class Section:
 
 
 KEYS = Section(_("Keys"), "/administration/keys", _("What programs and browsers present to say who they are."), "key")
+
+
 PEOPLE = Section(_("People and roles"), "/administration/people", _("Who is known, and what their roles open."), "user")
+
+
 LOGINS = Section(_("Logins"), "/administration/logins", _("Browsers that are logged in."), "open")
+
+
 GRANTS = Section(_("Grants"), "/administration/grants", _("Who may read, write and own what, and why."), "lock")
+
+
 POLICIES = Section(_("Policies"), "/administration/policies", _("Personal data, retention, quotas and limits."), "info")
+
+
 AUDIT = Section(
     _("Audit"), "/administration/audit", _("What was done and by whom, in a chain that is checked."), "check"
 )
+
+
 MODELS = Section(
     _("Models"),
     "/administration/models",
     _("Another embedding model for a collection, compared first; chunks situated in their documents."),
     "machine",
 )
+
+
 TENANTS = Section(
     _("Tenants"), "/administration/tenants", _("Whose knowledge the store holds."), "library", scope="operator"
 )
+
+
 SECTIONS = (KEYS, PEOPLE, LOGINS, GRANTS, POLICIES, AUDIT, MODELS, TENANTS)
+
 
 #: What pages tell after a change, by the word in their address.
 TOLD = {
@@ -86,8 +106,12 @@ def kind_of(visit: Visit) -> Any:  # noqa: ANN401 - a kind of limit, by name
 
 #: The visit of whoever administers the tenant.
 Administering = Annotated[Visit, Depends(_administering)]
+
+
 #: The visit of whoever looks after the tenants.
 Operating = Annotated[Visit, Depends(_operating)]
+
+
 #: Where a page of a list begins.
 Cursor = Annotated[str | None, Query(max_length=2_000)]
 
@@ -158,3 +182,15 @@ def somebody(user: str | None, roles: str | None, department: str | None, groups
         department=(department or "").strip() or None,
         groups=names(groups),
     )
+
+
+# Where the administration begins: its parts put together, and the page that says what each is for.
+
+
+router = page_router()
+
+
+@router.get(ADMINISTRATION.path)
+async def overview(visit: Administering) -> Response:
+    """The parts."""
+    return shown(visit, None, "overview.html")

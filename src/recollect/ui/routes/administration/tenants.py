@@ -11,7 +11,6 @@ from starlette.responses import Response
 from recollect.errors import UsageError
 from recollect.model.tenant import PersonalDataPolicy, Tenant, TenantQuota
 from recollect.pipeline import View
-from recollect.ui.page_route import page_router
 from recollect.ui.routes.administration.asking import (
     PAGE_SIZE,
     POLICIES,
@@ -22,7 +21,7 @@ from recollect.ui.routes.administration.asking import (
     address_of,
     shown,
 )
-from recollect.ui.visit import Visit
+from recollect.ui.visit import Visit, page_router
 
 router = page_router()
 
