@@ -410,6 +410,9 @@ def _moves(options: RetrievalOptions) -> bool:
 
 _Options = TypeVar("_Options", "RetrievalOptions", "RecallOptions")
 
+# Options of which none is given, made once.
+_UNSET: dict[object, Any] = {}
+
 
 class SearchKeywords(TypedDict, total=False):
     """The attributes of `recollect.RetrievalOptions`, for the type checker; a test compares both."""
@@ -472,15 +475,11 @@ def refined(kind: type[_Options], options: _Options | None, keywords: Mapping[st
     """
     given = {name: value for name, value in keywords.items() if value is not None}
     if not given:
-        return _unset(kind) if options is None else options
+        unset: _Options = options or _UNSET.get(kind) or _UNSET.setdefault(kind, kind())
+        return unset
     made = kind(**given) if options is None else replace(options, **given)
     require_fields(made, given)
     return made
-
-
-@cache
-def _unset(kind: type[_Options]) -> _Options:
-    return kind()
 
 
 # What a search may be asked.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, assert_type
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, assert_type, cast
 
 from recollect.errors import UsageError
 from recollect.operations.awaited import (
@@ -21,7 +21,7 @@ from recollect.operations.awaited import (
     AsyncSourceOperations,
     AsyncTenantOperations,
 )
-from recollect.operations.declaring import bind, made
+from recollect.operations.declaring import bind
 from recollect.pipeline.audit import Audit
 from recollect.pipeline.collections import Collections
 from recollect.pipeline.contents import Contents
@@ -274,6 +274,17 @@ def _refining(
     return view
 
 
+def _group(kind: Callable[[Any, Threads], R], of_view: object) -> R:
+    """A group of the view, awaited: a property, which a type checker takes for what it gives."""
+    inner = cast("property", of_view)
+
+    def make(view: AsyncView) -> R:
+        return kind(inner.__get__(view._inner), view._threads)
+
+    make.__annotations__["return"] = cast("type", kind).__name__
+    return cast("R", property(make, doc=inner.__doc__))
+
+
 class AsyncView:
     """A `View` for asyncio programs: the same methods with the same arguments, awaited.
 
@@ -330,90 +341,23 @@ class AsyncView:
         """The view itself, whose methods block."""
         return self._inner
 
-    @property
-    def audit(self) -> AsyncAudit:
-        """What was done, by whom and when."""
-        return made(AsyncAudit, self._inner.audit, self._threads)
-
-    @property
-    def collections(self) -> AsyncCollections:
-        """Collections: made, listed, shared, and written to and read from files."""
-        return made(AsyncCollections, self._inner.collections, self._threads)
-
-    @property
-    def contents(self) -> AsyncContents:
-        """What the documents say: listed, outlined, read in parts, and searched exactly."""
-        return AsyncContents(self._inner.contents, self._threads)
-
-    @property
-    def documents(self) -> AsyncDocuments:
-        """Documents, their versions, and what becomes of them."""
-        return AsyncDocuments(self._inner.documents, self._threads)
-
-    @property
-    def facts(self) -> AsyncFacts:
-        """Facts drawn from conversations."""
-        return made(AsyncFacts, self._inner.facts, self._threads)
-
-    @property
-    def feedback(self) -> AsyncFeedback:
-        """Whether what contexts showed has helped."""
-        return made(AsyncFeedback, self._inner.feedback, self._threads)
-
-    @property
-    def files(self) -> AsyncFiles:
-        """Files that were sent to be kept, and what collections make of them."""
-        return AsyncFiles(self._inner.files, self._threads)
-
-    @property
-    def grants(self) -> AsyncGrants:
-        """Who may read what."""
-        return AsyncGrants(self._inner.grants, self._threads)
-
-    @property
-    def jobs(self) -> AsyncJobs:
-        """Work in the background: looked at, waited for, stopped and tried again."""
-        return made(AsyncJobs, self._inner.jobs, self._threads)
-
-    @property
-    def keys(self) -> AsyncKeys:
-        """What programs present to a server."""
-        return made(AsyncKeys, self._inner.keys, self._threads)
-
-    @property
-    def logins(self) -> AsyncLogins:
-        """Who is logged in to a server with a browser."""
-        return made(AsyncLogins, self._inner.logins, self._threads)
-
-    @property
-    def maintenance(self) -> AsyncMaintenance:
-        """The store as a whole: what it holds, whether it is sound, and what has passed its time."""
-        return made(AsyncMaintenance, self._inner.maintenance, self._threads)
-
-    @property
-    def memory(self) -> AsyncConversationMemory:
-        """Conversations."""
-        return AsyncConversationMemory(self._inner.memory, self._threads)
-
-    @property
-    def sources(self) -> AsyncSources:
-        """Where documents come from, and how what changes there changes here."""
-        return made(AsyncSources, self._inner.sources, self._threads)
-
-    @property
-    def sessions(self) -> AsyncSessions:
-        """Sessions with documents of their own."""
-        return AsyncSessions(self._inner.sessions, self._threads)
-
-    @property
-    def spaces(self) -> AsyncSpaces:
-        """The embedding model of the collection, changed while it is searched."""
-        return AsyncSpaces(self._inner.spaces, self._threads)
-
-    @property
-    def tenants(self) -> AsyncTenants:
-        """The tenants of the store."""
-        return made(AsyncTenants, self._inner.tenants, self._threads)
+    audit = _group(AsyncAudit, View.audit)
+    collections = _group(AsyncCollections, View.collections)
+    contents = _group(AsyncContents, View.contents)
+    documents = _group(AsyncDocuments, View.documents)
+    facts = _group(AsyncFacts, View.facts)
+    feedback = _group(AsyncFeedback, View.feedback)
+    files = _group(AsyncFiles, View.files)
+    grants = _group(AsyncGrants, View.grants)
+    jobs = _group(AsyncJobs, View.jobs)
+    keys = _group(AsyncKeys, View.keys)
+    logins = _group(AsyncLogins, View.logins)
+    maintenance = _group(AsyncMaintenance, View.maintenance)
+    memory = _group(AsyncConversationMemory, View.memory)
+    sources = _group(AsyncSources, View.sources)
+    sessions = _group(AsyncSessions, View.sessions)
+    spaces = _group(AsyncSpaces, View.spaces)
+    tenants = _group(AsyncTenants, View.tenants)
 
 
 class AsyncRAGPipeline(AsyncView):
