@@ -10,7 +10,7 @@ import pytest
 from wire_formats.openai import ChatCompletions
 from wire_formats.server import REPLY, ModelServer
 
-from recollect.answer.synchronous import iterate
+from recollect.answer.service import iterate
 from recollect.errors import ProviderError
 from recollect.llm import ChatMessage, ScriptedChatModel
 from recollect.llm.base import complete

@@ -290,7 +290,7 @@ import sys
 from pathlib import Path
 from recollect import RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.ingest import flow
+from recollect.ingest import documents as flow
 config = RAGConfig.load(storage={"dsn": sys.argv[1], "data_dir": "/nonexistent"})
 flow.BATCH_DOCUMENTS = 8
 holds_at = int(sys.argv[3])

@@ -191,7 +191,7 @@ def test_a_search_that_began_before_the_change_finds_its_space(hooked: RAGPipeli
 
 
 def test_documents_that_were_embedded_before_the_change_are_embedded_again(rag: RAGPipeline, monkeypatch):
-    monkeypatch.setattr("recollect.ingest.flow.BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("recollect.ingest.documents.BATCH_DOCUMENTS", 2)
 
     def documents() -> Iterator[Document]:
         for number in range(12):

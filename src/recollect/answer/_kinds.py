@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 
 from recollect.languages import language_of_text
-from recollect.languages.characters import plain_digits, simplified
+from recollect.languages.detection import plain_digits, simplified
 from recollect.languages.stopwords import stopwords
 
 # What questions ask with, and what answers look like, in languages other than English: a file of patterns each.

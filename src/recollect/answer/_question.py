@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from recollect.answer._kinds import READ_CHARACTERS, Kind, attribute, expected_kind, is_english
-from recollect.languages.characters import plain_digits
+from recollect.languages.detection import plain_digits
 
 if TYPE_CHECKING:
     from recollect.model.passage import Wording

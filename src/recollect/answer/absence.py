@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from recollect.languages import AUTO, DEFAULT_LANGUAGE, certain_language, language_of_text
-from recollect.languages.characters import simplified
+from recollect.languages.detection import simplified
 from recollect.model.answer import REFUSAL
 
 # The sentence that refuses an answer, in the language of the question. Pure.

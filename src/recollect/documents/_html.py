@@ -1,4 +1,4 @@
-"""HTML to text: headings, paragraphs, lists and tables, without navigation, scripts and page furniture.
+"""HTML to text: headings, paragraphs, lists and tables, without scripts and page furniture; EPUB books and feeds too.
 
 Written on the standard library's tokenizer because kreuzberg's HTML tree loses text (bare text in a ``div``, definition
 lists, the first line of a quotation; seen with 4.10), and a passage that is not in the content can never be cited.
@@ -6,22 +6,33 @@ lists, the first line of a quotation; seen with 4.10), and a passage that is not
 
 from __future__ import annotations
 
+import io
+import posixpath
 import re
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
 
-from recollect.documents._metadata import parse_time
-from recollect.documents._parsed import Parsed, TextBuilder, one_line
+from recollect.documents._packed import parse_tree
+from recollect.documents._parsed import Parsed, TextBuilder, one_line, parse_time
 from recollect.documents._text import clean, decode
+from recollect.documents.formats import UnreadableError
 from recollect.model import Heading
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
 
 # Where the main content of a web page begins and ends, among menus, banners and footers.
 #
 # trafilatura decides; the text stays the reader's own. What it writes itself loses definition lists, the layout of
 # tables and bare text, so its output serves to recognise blocks of the page: all from the first to the last of them
 # stay.
-
 
 # Too little to be sure of: the page is kept whole.
 _LEAST_CHARACTERS = 200
@@ -450,3 +461,141 @@ def _spread(rows: list[list[_Cell]]) -> list[list[str]]:
                 below.update(dict.fromkeys(range(column, column + cell.columns), cell.text))
             column += cell.columns
     return [[row.get(column, "") for column in range(max(row, default=-1) + 1)] for row in spread]
+
+
+# EPUB books: the chapters of the spine, in reading order.
+
+
+_CONTAINER = "META-INF/container.xml"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+
+
+def parse_epub(data: bytes) -> Parsed:
+    """A book's chapters with their headings.
+
+    Raises:
+        UnreadableError: Its table of parts is damaged.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+            package_path = _package_path(archive)
+            package = ET.fromstring(archive.read(package_path))
+            builder = TextBuilder()
+            # The standard has a spine name each part once; read again for each time, a few bytes would be a library.
+            for path in dict.fromkeys(_spine(package, posixpath.dirname(package_path))):
+                if path in names:
+                    builder.extend(parse_html(archive.read(path)))
+    except Exception as error:  # zlib.error, struct.error, expat's and whatever else a hostile archive provokes
+        raise UnreadableError("is damaged: the chapters of the book cannot be read") from error
+    content, headings = builder.result()
+    author = _dublin_core(package, "creator")
+    return Parsed(
+        content=content,
+        headings=headings,
+        title=_dublin_core(package, "title"),
+        event_time=parse_time(_dublin_core(package, "date")),
+        metadata={"author": author} if author else {},
+    )
+
+
+def _package_path(archive: zipfile.ZipFile) -> str:
+    container = ET.fromstring(archive.read(_CONTAINER))
+    for element in container.iter():
+        if element.tag.endswith("}rootfile") and element.get("full-path"):
+            return element.attrib["full-path"]
+    raise UnreadableError("names no package")
+
+
+def _spine(package: ET.Element, folder: str) -> list[str]:
+    parts = {
+        item.get("id"): item.get("href", "")
+        for item in package.iter()
+        if item.tag.endswith("}item") and "nav" not in item.get("properties", "").split()
+    }
+    order = [item.get("idref") for item in package.iter() if item.tag.endswith("}itemref")]
+    return [posixpath.normpath(posixpath.join(folder, unquote(parts[part]))) for part in order if part in parts]
+
+
+def _dublin_core(package: ET.Element, name: str) -> str | None:
+    element = package.find(f".//{_DC}{name}")
+    return one_line(element.text or "")[:500] or None if element is not None else None
+
+
+# RSS and Atom feeds: one text, a heading an entry.
+
+
+_ROOT = re.compile(rb"<(?:\w+:)?(rss|feed|RDF)[\s>]")
+_MARKUP = re.compile(r"<[a-zA-Z!/]")
+_MOST_ENTRIES = 10_000
+
+
+def is_feed(data: bytes) -> bool:
+    """Whether an XML file is a feed, by its first element."""
+    start = data[:4096]
+    root = re.search(rb"<[\w:]+", start)
+    return root is not None and _ROOT.match(start, root.start()) is not None
+
+
+def parse_feed(data: bytes) -> Parsed:
+    """A feed's title and entries, newest as they come; what is no feed after all is read as it stands.
+
+    Nothing that the file names is loaded, and none of its entities is expanded.
+    """
+    root = parse_tree(data)
+    if root is None:
+        return Parsed(content=decode(data))
+    channel = next((one for one in root.iter() if _name(one) == "channel"), root)
+    title, written = _own_text(channel, "title"), _time(channel)
+    builder = TextBuilder()
+    builder.heading(1, title)
+    _paragraphs(builder, _own_text(channel, "description", "subtitle"))
+    for number, entry in enumerate(_entries(root)):
+        if number == _MOST_ENTRIES:
+            break
+        builder.heading(2, _own_text(entry, "title") or f"Entry {number + 1}")
+        _paragraphs(builder, _own_text(entry, "encoded", "content") or _own_text(entry, "description", "summary"))
+    content, headings = builder.result()
+    return Parsed(content=content or decode(data), headings=headings, title=one_line(title) or None, event_time=written)
+
+
+def _entries(root: Any) -> Iterator[Any]:  # noqa: ANN401 - an element of lxml, which has no types
+    return (one for one in root.iter() if _name(one) in {"item", "entry"})
+
+
+def _paragraphs(builder: TextBuilder, text: str) -> None:
+    if _MARKUP.search(text):
+        parsed = parse_markup(text)
+        # Headings within an entry would cut it off from its title.
+        builder.paragraph("\n\n".join(line.lstrip("# ") for line in parsed.content.split("\n\n")))
+    else:
+        builder.paragraph(text)
+
+
+def _own_text(element: Any, *names: str) -> str:  # noqa: ANN401
+    for name in names:
+        for child in element:
+            if _name(child) == name:
+                return _inner(child)
+    return ""
+
+
+def _inner(element: Any) -> str:  # noqa: ANN401
+    if len(element):  # Atom's type="xhtml"
+        from lxml import etree
+
+        return str(etree.tostring(element, encoding="unicode", with_tail=False))
+    return (element.text or "").strip()
+
+
+def _time(channel: Any) -> datetime | None:  # noqa: ANN401
+    written = _own_text(channel, "updated", "lastBuildDate", "pubDate", "date")
+    try:
+        return parse_time(written or None) or parse_time(parsedate_to_datetime(written).isoformat())
+    except ValueError:
+        return None
+
+
+def _name(element: Any) -> str:  # noqa: ANN401
+    tag = element.tag
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from email.message import EmailMessage, Message, MIMEPart
 
 from recollect.documents._html import parse_html
-from recollect.documents._metadata import plausible
-from recollect.documents._parsed import AttachedFile, Parsed, TextBuilder, one_line
+from recollect.documents._parsed import AttachedFile, Parsed, TextBuilder, one_line, plausible
 from recollect.documents._text import NotTextError, clean, decode, decode_declared
 from recollect.documents.formats import UnreadableError
 from recollect.model import Heading

@@ -18,9 +18,8 @@ from functools import lru_cache
 from typing import Any
 from xml.sax.saxutils import escape
 
-from recollect.documents._metadata import parse_time
 from recollect.documents._packed import parse_tree, with_parts
-from recollect.documents._parsed import Parsed, TextBuilder, one_line, tables_of_sheet
+from recollect.documents._parsed import Parsed, TextBuilder, one_line, parse_time, tables_of_sheet
 from recollect.documents.formats import UnreadableError
 
 # Cells of an XLSX sheet that reach over several rows: their text in each of those, before the file is read.

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from recollect.documents._wire import as_message, receive, send
+from recollect.documents._parsed import as_message, receive, send
 from recollect.documents.formats import UnreadableError, format_of_name, format_of_type, is_picture_name
 from recollect.documents.ocr.readings import can_recognise, readings_of_json
 from recollect.documents.reader import parse

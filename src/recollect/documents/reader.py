@@ -11,14 +11,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
 from recollect.documents._data import parse_json, parse_table
-from recollect.documents._epub import parse_epub
-from recollect.documents._html import parse_html
+from recollect.documents._html import parse_epub, parse_feed, parse_html
 from recollect.documents._mail import parse_mail
-from recollect.documents._metadata import choose_title
 from recollect.documents._office import parse_office
-from recollect.documents._parsed import AttachedFile, Fact, Parsed, one_line
+from recollect.documents._parsed import AttachedFile, Fact, Parsed, choose_title, one_line
 from recollect.documents._text import NotTextError, clean, decode
-from recollect.documents.feeds import parse_feed
 from recollect.documents.formats import (
     DOCX,
     HTML,

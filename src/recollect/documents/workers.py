@@ -25,8 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from recollect.documents._parsed import Parsed
-from recollect.documents._wire import LENGTHS, from_message, packed
+from recollect.documents._parsed import LENGTHS, Parsed, from_message, packed
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading, ReadingCache, Readings, readings_json
 from recollect.documents.pictures import MOST_PICTURE_BYTES, Picture, PictureDescriber, pictures_of

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.answer.citations import markers_in
 from recollect.answer.statements import MARKER, bare, statement_spans
+from recollect.answer.writing import markers_in
 from recollect.errors import ProviderError, UsageError
 from recollect.evaluation.case_files import Case, Suite, plain
 from recollect.evaluation.rag_test import Ask, CaseResult, Progress, SuiteResult, below, misjudged, tracked

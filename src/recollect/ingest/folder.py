@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from recollect.documents.reader import PictureWithoutTextError, load_file, read_bytes
 from recollect.documents.walk import IGNORE_FILE, FoundFile, SkippedFile, look, open_file, printable, walk
 from recollect.errors import ParseError, UsageError
-from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
+from recollect.ingest.documents import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import Reading, Root, department_of, note_reading, resolve_roots
 from recollect.model.original import PIECE_BYTES, Original

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from recollect.documents.feeds import is_feed
+from recollect.documents._html import is_feed
 from recollect.documents.formats import CODE, FEED, HTML, TEXT, Format, format_of_name, format_of_type
 from recollect.documents.reader import read_bytes
 from recollect.errors import FetchError, ParseError

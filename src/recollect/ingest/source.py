@@ -13,7 +13,7 @@ from recollect import interruption
 from recollect.documents.formats import can_read_name, is_generated_name
 from recollect.documents.reader import read_bytes
 from recollect.errors import NotFoundError, ParseError, RecollectError, SourceError, StoreUnavailableError, UsageError
-from recollect.ingest.flow import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
+from recollect.ingest.documents import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
 from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.ingest.roots import department_of
 from recollect.model.principal import Permissions, read_permissions

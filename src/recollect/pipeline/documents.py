@@ -230,7 +230,7 @@ class Documents(Group):
         Raises:
             NotFoundError: There is no such document, or it is deleted.
         """
-        from recollect.ingest.sketches import NEARLY_THE_SAME, likeness
+        from recollect.ingest.prepare import NEARLY_THE_SAME, likeness
 
         scope = self._at.present()
         document_id = self._at.resolve(scope, document)

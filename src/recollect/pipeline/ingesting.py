@@ -142,7 +142,7 @@ def store_records(
     on_progress: ProgressCallback | None = None,
 ) -> IngestReport:
     """Store documents of JSON Lines; ``named`` is what they stand in."""
-    from recollect.ingest.transfer import Importer
+    from recollect.ingest.records import Importer
 
     with destination(at, on_progress=on_progress) as target:
         importer = Importer(

@@ -12,10 +12,17 @@ from recollect.errors import FetchError, NotFoundError, UsageError
 from recollect.fetching.client import PageRequest
 from recollect.fetching.crawl import Crawl, CrawlPlan, Visit
 from recollect.fetching.urls import parse_url
-from recollect.ingest.named_pages import NamedPages, PageOutcome
 from recollect.ingest.pages import page_document
 from recollect.ingest.report import IngestReport, total
-from recollect.ingest.site import PageOptions, SiteIngest, can_be_asked_again, described, visited_again
+from recollect.ingest.site import (
+    NamedPages,
+    PageOptions,
+    PageOutcome,
+    SiteIngest,
+    can_be_asked_again,
+    described,
+    visited_again,
+)
 from recollect.ingest.source import MAX_REMOVED_SHARE
 from recollect.model.job import NewJob
 from recollect.model.principal import read_permissions

@@ -23,7 +23,7 @@ import Stemmer
 from recollect.errors import UsageError
 from recollect.forking import renew_in_children
 from recollect.languages import AUTO, language_of_text
-from recollect.languages.characters import plain_digits, simplified
+from recollect.languages.detection import plain_digits, simplified
 from recollect.languages.stopwords import stopwords
 
 #: Lexemes lie in 1..LEXEME_SPACE: they fit an ``int4``, and pgvector allows a sparsevec this many dimensions.

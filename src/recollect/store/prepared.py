@@ -21,7 +21,7 @@ class PreparedDocument:
         lexical: One row a chunk.
         fingerprint: How it was read, cut and embedded.
         acronyms: (acronym, long form, occurrences) of those that its content explains, none twice.
-        bands: Of its content, none twice (`recollect.ingest.sketches`).
+        bands: Of its content, none twice (`recollect.ingest.prepare`).
         token_vectors: Packed, one a chunk, where the collection asks for them.
         cacheable: Embeddings of the chunks' own texts, to be found again by their keys; None: they are not kept.
         analysed_as: The language that the terms of ``lexical`` are in, and those of parts in others; None: the

@@ -29,7 +29,7 @@ OPEN = """
 import sys
 from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.ingest import flow
+from recollect.ingest import documents as flow
 flow.BATCH_DOCUMENTS = 8
 config = RAGConfig.load(storage={"data_dir": "unused", "dsn": sys.argv[1]}, embedding={"provider": "hashing"})
 rag = RAGPipeline(config, embedder=HashingEmbedder()).view(collections=sys.argv[2])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from answer.samples import LEAVE, passage
 from recollect.answer import verify
-from recollect.answer.citations import cite, markers_in
+from recollect.answer.writing import cite, markers_in
 from recollect.retrieval.analysis import Analyzer
 
 TERMS = Analyzer("en").terms

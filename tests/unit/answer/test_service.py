@@ -8,7 +8,7 @@ import pytest
 from answer.samples import LEAVE, WordEmbedder, passage
 from recollect.answer import AnswerOptions, answer, stream_answer, stream_answer_sync, verify
 from recollect.answer.absence import is_refusal
-from recollect.answer.synchronous import iterate
+from recollect.answer.service import iterate
 from recollect.answer.writing import Draft
 from recollect.errors import ProviderError, UsageError
 from recollect.llm import ScriptedChatModel

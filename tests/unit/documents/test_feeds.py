@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.documents.feeds import is_feed, parse_feed
+from recollect.documents._html import is_feed, parse_feed
 from recollect.documents.reader import parse
 
 RSS = b"""<?xml version="1.0"?><rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel>

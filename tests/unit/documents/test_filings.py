@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recollect.documents import read_file
-from recollect.documents._metadata import filing_title
+from recollect.documents._parsed import filing_title
 
 PDFS = (Path(__file__).resolve().parents[3] / "../shared/data/filings/pdf").resolve()
 HEAD = "UNITED STATES\n\nSECURITIES AND EXCHANGE COMMISSION\n\nWashington, D.C. 20549\n\n"

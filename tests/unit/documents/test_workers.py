@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from recollect.documents._wire import as_message
+from recollect.documents._parsed import as_message
 from recollect.documents._worker import main as worker_main
 from recollect.documents.formats import UnreadableError
 from recollect.documents.reader import parse, read_bytes
@@ -205,7 +205,7 @@ def test_a_forked_child_starts_workers_of_its_own(pool):
 
 PARENT = """
 import sys
-from recollect.documents._wire import as_message
+from recollect.documents._parsed import as_message
 from recollect.documents.reader import parse, read_bytes
 from recollect.documents.workers import shared_workers
 read_bytes(b"a,b,c\\n1,2,3\\n", name="t.csv")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ingest.flow import BATCH_CHUNKS, BATCH_DOCUMENTS, ahead, batches, embed_and_write, threads, windows
+from recollect.ingest.documents import BATCH_CHUNKS, BATCH_DOCUMENTS, ahead, batches, embed_and_write, threads, windows
 
 
 @given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 5), st.integers(1, 40))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from recollect.ingest.sketches import bands, likeness
+from recollect.ingest.prepare import bands, likeness
 
 
 def words(count: int, seed: int) -> list[str]:

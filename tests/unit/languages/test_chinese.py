@@ -6,7 +6,7 @@ import pytest
 
 from recollect.answer._kinds import Kind, expected_kind, holds_kind
 from recollect.answer.absence import REFUSALS, is_refusal, refusal_of
-from recollect.languages.characters import simplified
+from recollect.languages.detection import simplified
 from recollect.retrieval.analysis import Analyzer
 
 #: Each in the characters of the mainland, then in those of Taiwan or Hong Kong.

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from recollect.languages.characters import plain_digits
+from recollect.languages.detection import plain_digits
 from recollect.retrieval.analysis import Analyzer, in_one_script
 
 SPELLINGS = [

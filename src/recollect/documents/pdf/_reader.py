@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recollect.documents._metadata import filing_title, parse_time, sensible_title
-from recollect.documents._parsed import Fact, Parsed
+from recollect.documents._parsed import Fact, Parsed, filing_title, parse_time, sensible_title
 from recollect.documents._text import clean
 from recollect.documents.formats import UnreadableError
 from recollect.documents.ocr.readings import PageReading, Readings
 from recollect.documents.pdf import _library
 from recollect.documents.pdf._grid import Table, in_mirror, rules_in_mirror, runs_leftwards, turn_back, understand
+from recollect.documents.pdf._library import is_picture
 from recollect.documents.pdf._lines import Line, in_reading_order, segments_of_reading
-from recollect.documents.pdf._pictures import is_picture
 from recollect.documents.pdf._ruled import MARK, Edge, goes_on, rows_that_follow, take_tables
 from recollect.documents.pdf._tables import table_spans
 from recollect.documents.pdf._words import Hyphens, Segment, Turn, mend_spaces, says_nothing, segments_of

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
 from recollect.answer.follow_up import Exchange
-from recollect.answer.synchronous import iterate
+from recollect.answer.service import iterate
 from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
 from recollect.model.search_options import require_question
