@@ -19,7 +19,7 @@ def test_the_demo_answers_refuses_and_is_quick_the_second_time(recollect_with_mo
     assert "ask -c demo" in first.out
 
     again = recollect_with_model("demo", "--json").json
-    assert again["ingest"]["documents"]["unchanged"] == 38
+    assert again["ingest"]["unchanged"] == 38
     assert [answer["refused"] for answer in again["answers"]] == [False, False, True]
     wide = recollect_with_model.environment | {"COLUMNS": "60"}
     # A handbook that was moved does not answer twice.

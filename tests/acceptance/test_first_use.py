@@ -111,7 +111,7 @@ def test_a_file_that_is_too_large_is_named_with_the_limit(recollect, office):
     assert "--max-file-size" in line
     listed = recollect("ingest", office, "--max-file-size", "60", "--json").json["too_large"]
     assert [str(office / "hr/leave.md")] == [one["path"] for one in listed if "leave" in one["path"]]
-    assert all("60 bytes" in one["reason"] for one in listed)
+    assert all("60 bytes" in one["error"] for one in listed)
 
 
 def test_an_empty_collection_names_those_that_are_not(two):

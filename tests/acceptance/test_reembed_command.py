@@ -35,7 +35,7 @@ def test_a_model_is_compared_taken_and_given_back(recollect, office, tmp_path):
     assert "It is used from now on." in told and "4 sampled questions" in told
     assert recollect("collections", "list", "--json").json["items"][0]["embedding_model"] == "hashing:96"
     assert "hashing:96" in recollect("reembed", "--status").out
-    assert recollect("ingest", office, "--json").json["documents"]["unchanged"] == 4
+    assert recollect("ingest", office, "--json").json["unchanged"] == 4
     assert recollect("reembed", "--rollback", "--json").json["switched"] is True
     assert recollect("query", "annual leave", "--json").json["results"] == before
     assert "Removed the vectors of hashing:96 (96)." in recollect("reembed", "--drop", "--yes").out

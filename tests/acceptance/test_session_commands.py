@@ -24,7 +24,7 @@ def test_a_session_from_its_beginning_to_its_end(recollect, office: Path, upload
     recollect("ingest", office)
     assert "Began the session 'chat'" in recollect("sessions", "create", "chat", "--max-documents", "2").out
     stored = recollect("ingest", upload, "--session", "chat", "--json").json
-    assert stored["documents"]["added"] == 2
+    assert stored["added"] == 2
 
     alone = recollect("query", "When does the offer end?", "--session", "chat", "--json").json
     assert alone["collection"] == "session:chat"

@@ -12,7 +12,7 @@ def test_a_folder_is_added_refreshed_listed_and_removed(recollect: Recollect):
     folder.mkdir()
     (folder / "leave.md").write_text("# Leave\n\nAnnual leave is 30 days.\n", encoding="utf-8")
     added = recollect("sources", "add", folder, "--every", "1h", "--json").json["refreshed"]
-    assert added[0]["documents"]["added"] == 1
+    assert added[0]["added"] == 1
     (folder / "new.md").write_text("Something new", encoding="utf-8")
     assert "1 added" in " ".join(recollect("sources", "refresh").out.split())
     (source,) = recollect("sources", "list", "--json").json["items"]
@@ -31,7 +31,7 @@ def test_what_is_wrong_is_said_and_no_secret_repeated(recollect: Recollect):
     recollect("sources", "add", "nowhere", status=2)
     recollect("sources", "refresh", "nowhere", status=1)
     recollect("sources", "remove", "nowhere", "--keep", "--erase", status=2)
-    added = recollect("sources", "add", "https://127.0.0.1/a.git", "--no-refresh", "--json").json["source"]
+    added = recollect("sources", "add", "https://127.0.0.1/a.git", "--no-refresh", "--json").json
     assert added["state"] == "new"
     told = recollect("sources", "refresh", "--json", status=1)
     assert "loopback" in told.json["error"]["message"]
@@ -101,7 +101,7 @@ def test_metadata_of_a_source_that_changes_reaches_its_documents(recollect: Reco
     (folder / "leave.md").write_text("Annual leave is 30 days.", encoding="utf-8")
     recollect("ingest", folder)
     report = recollect("sources", "add", folder, "--metadata", "project=alpine", "--json").json["refreshed"][0]
-    assert report["documents"]["updated"] == 1
-    assert recollect("sources", "refresh", "--json").json["refreshed"][0]["documents"]["unchanged"] == 1
+    assert report["updated"] == 1
+    assert recollect("sources", "refresh", "--json").json["refreshed"][0]["unchanged"] == 1
     refused = recollect("sources", "add", folder, "--name", "x", "--metadata", "project", status=2)
     assert "--metadata takes KEY=VALUE" in refused.err

@@ -14,9 +14,9 @@ def test_watching_tells_each_pass_and_ends_in_order_when_it_is_interrupted(recol
     (folder / "leave.md").write_text("# Leave\n\nAnnual leave is 30 days.\n", encoding="utf-8")
     watching = recollect.start("watch", folder, "--json")
     first = json.loads(watching.stdout.readline())
-    assert first["whole"] and first["documents"]["added"] == 1
+    assert first["whole"] and first["added"] == 1
     (folder / "leave.md").write_text("# Leave\n\nAnnual leave is 31 days.\n", encoding="utf-8")
-    assert json.loads(watching.stdout.readline())["documents"]["updated"] == 1
+    assert json.loads(watching.stdout.readline())["updated"] == 1
     watching.send_signal(signal.SIGINT)
     out, err = watching.communicate(timeout=60)
     assert (watching.returncode, out, err) == (0, "", "")

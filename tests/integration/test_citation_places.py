@@ -19,7 +19,7 @@ from recollect import Document, RAGPipeline, RetrievalOptions, SessionRAG
 from recollect.answer._units import quotable_units
 from recollect.documents.reader import read_bytes, read_file
 from recollect.llm.scripted import ScriptedChatModel
-from recollect.replies.retrieval import answer_json
+from recollect.model.record import json_of
 from unit.documents.made_files import pdf
 
 HANDBOOK = Path(__file__).parents[2] / "examples/handbook"
@@ -274,6 +274,6 @@ def test_a_quote_of_a_pdf_is_cited_with_the_boxes_of_its_lines(pipeline: RAGPipe
     exported = [json.loads(line) for line in pipeline.collections.export_lines()]
     packed = exported[0]["pages"][1][3]
     assert len(packed) < 100
-    (told,) = answer_json(pipeline.ask("Who may book the business class?"))["citations"]
+    (told,) = json_of(pipeline.ask("Who may book the business class?"))["citations"]
     assert [box["page"] for box in told["boxes"]] == [2, 2]
     assert written.document_id == told["document_id"]

@@ -22,15 +22,15 @@ from pydantic import TypeAdapter
 import recollect.replies
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions, Turn, View
 from recollect.embedding.hashing import HashingEmbedder
-from recollect.ingest.report import FileError, IngestReport
 from recollect.model import Citation
 from recollect.model.answer import Answer, UnsupportedSentence
 from recollect.model.document_session import SessionConfig
+from recollect.model.history import EvidenceDiff
 from recollect.model.outline import PageBox
-from recollect.model.passage import TokenUsage
+from recollect.model.passage import SearchReply, TokenUsage
 from recollect.model.record import json_of
-from recollect.replies import contexts, conversations, documents, me, retrieval
-from recollect.replies.retrieval import PassagePlaceJson, passage_json, search_reply_json, why_not_json
+from recollect.replies import contexts, conversations, me
+from recollect.replies.retrieval import PassagePlaceJson, passage_json, shown_answer, why_not_json
 
 EXPLAINED = RetrievalOptions(explain=True, outline=True, department=("hr",), rerank="bm25")
 QUERY = "how many days of annual leave"
@@ -129,9 +129,7 @@ def replies_of(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     yield from searches(view)
     yield from answered(view)
     yield from of_contexts(view)
-    yield from of_documents(view)
     yield from of_servers()
-    yield from of_reports(view)
     yield from of_conversations(view)
     yield from of_facts(view)
 
@@ -156,8 +154,8 @@ def searches(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         view.view(collections="*").search(QUERY, EXPLAINED),
         past.search(QUERY),
     ):
-        yield search_reply_json, search_reply_json(reply)
-    yield search_reply_json, search_reply_json(view.search("zyx", RetrievalOptions(tags=("no",))), warnings=["None."])
+        checked(SearchReply, reply)
+    checked(SearchReply, replace(view.search("zyx", RetrievalOptions(tags=("no",))), warnings=("None.",)))
     yield passage_json, passage_json(best, PassagePlaceJson)
     collapsed = RetrievalOptions(collapse_duplicates=True, mode="lexical")
     for options in (EXPLAINED, replace(EXPLAINED, mmr_lambda=0.5, min_relevance=0.1), collapsed):
@@ -185,13 +183,13 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     )
     for one in (answer, superseded, refused, written):
         for explain in (False, True):
-            yield retrieval.answer_json, retrieval.answer_json(one, explain=explain)
-    yield retrieval.answer_json, retrieval.answer_json(refused, warnings=["There are no documents."])
+            yield shown_answer, shown_answer(one, explain=explain)
+    yield shown_answer, shown_answer(refused, warnings=["There are no documents."])
     boxed = replace(written.citations[0], boxes=(PageBox(3, 0.1, 0.2, 0.9, 0.25),), server="north")
-    yield retrieval.answer_json, retrieval.answer_json(replace(written, citations=(boxed,)))
+    yield shown_answer, shown_answer(replace(written, citations=(boxed,)))
     assert refused.nearest is not None
     nearest = replace(refused.nearest, evidence=replace(refused.nearest.evidence, boxes=boxed.boxes, id="leave"))
-    yield retrieval.answer_json, retrieval.answer_json(replace(refused, nearest=nearest), explain=True)
+    yield shown_answer, shown_answer(replace(refused, nearest=nearest), explain=True)
 
 
 def of_contexts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
@@ -219,52 +217,16 @@ def of_contexts(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         yield contexts.context_explain_json, contexts.context_explain_json(found)
 
 
-def of_documents(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
-    records = view.documents.list()
-    (leave,) = (one.document_id for one in records if one.source == "hr/leave.md")
-    told = view.documents.history(leave)
-    yield documents.lifetime_json, documents.lifetime_json(told.document_id, told)
-    restored = view.documents.restore(leave, len(told.versions))
-    yield documents.restored_version_json, documents.restored_version_json(restored, department=None)
-    for first, second in (("1d", None), (None, "1d")):
-        diff = view.documents.diff_evidence(QUERY, from_time=first or datetime.now(UTC), to_time=second)
-        yield documents.evidence_diff_json, documents.evidence_diff_json(diff)
-        stayed = replace(diff, stayed=tuple(one.passage for one in (*diff.came, *diff.went)))
-        yield documents.evidence_diff_json, documents.evidence_diff_json(stayed)
-
-
 def of_servers() -> Iterator[tuple[Callable[..., Any], Any]]:
     for ttl in ("1h", None):
         yield me.server_settings_json, me.server_settings_json(RAGConfig.load(session={"ttl": ttl}))
 
 
-def of_reports(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
-    report = IngestReport(
-        added=1,
-        updated=0,
-        unchanged=0,
-        removed=0,
-        failed=1,
-        skipped=1,
-        skip_reasons={"too_large": 1},
-        too_large=(FileError("a.txt", "too large"),),
-        closed=(FileError("c.html", "excluded by robots.txt"),),
-        without_text=(FileError("d.pdf", "1 of 2 pages holds no text"),),
-        chunks=1,
-        seconds=0.1234,
-        errors=(FileError("b.txt", "not text"),),
-    )
-    yield documents.ingest_report_json, documents.ingest_report_json(report)
-    yield documents.ingest_report_json, documents.ingest_report_json(replace(report, too_large=()))
-    yield documents.source_refresh_json, documents.source_refresh_json("docs", report)
-
-
 def of_conversations(view: RAGPipeline) -> Iterator[tuple[Callable[..., Any], Any]]:
     view.view(session="talk", user="ann").remember(Turn(content="The gate code is changed on Mondays."))
     view.sessions.create("desk", SessionConfig(ttl="1h"))
-    view.view(session="desk").ingest(Document(content="Desk notes.", source="desk.md"))
+    view.view(session="desk").ingest(Document(content="Desk notes.", source="desk.md", id="desk"))
     document, desk = view.view(session="desk").documents.list()[0], view.sessions.get("desk")
-    yield conversations.session_document_json, conversations.session_document_json(document)
     talk = (view.memory.get("talk"), view.memory.turns("talk"))
     for parts in ((talk, None), (None, (desk, [document])), (talk, (desk, [document]))):
         yield conversations.session_content_json, json_of(conversations.session_content_json(*parts))
@@ -333,20 +295,18 @@ def test_every_function_makes_what_its_shape_says(view: RAGPipeline, tmp_path: P
 
 def test_a_key_that_the_shape_does_not_name_is_noticed():
     answer = Answer(question="q", text="a", refused=False, citations=())
-    reply = checked(retrieval.AnswerJson, retrieval.answer_json(answer))
+    reply = checked(Answer, answer)
     with pytest.raises(ValidationError, match="Additional properties"):
-        checked(retrieval.AnswerJson, {**reply, "new": 1})
+        checked(Answer, {**reply, "new": 1})
     citation = Citation(
         marker=1, document_id=1, source="a", section=None, page=None, start_offset=0, end_offset=1, quote="q"
     )
     with pytest.raises(ValidationError, match="Additional properties"):
-        checked(retrieval.AnswerJson, {**reply, "citations": [{**json_of(citation), "new": 1}]})
+        checked(Answer, {**reply, "citations": [{**json_of(citation), "new": 1}]})
 
 
 def test_keys_are_described_where_they_are_inherited_too():
-    described = {key for key, one in schema_of(documents.EvidenceJson)["properties"].items() if "description" in one}
-    assert described >= {"section", "page", "start_offset", "end_offset", "parts", "rank"}
-    place = schema_of(PassagePlaceJson)["properties"]
-    assert schema_of(documents.EvidenceJson)["properties"]["section"] == place["section"]
-    assert schema_of(documents.MovedEvidenceJson)["properties"]["rank"]["description"] == "From 1."
-    assert schema_of(documents.EvidenceDiffJson)["properties"]["from"]["format"] == "date-time"
+    block = schema_of(contexts.ContextBlockJson)["properties"]
+    assert {key for key, one in block.items() if "description" in one} >= {"section", "page", "parts", "number"}
+    assert block["section"] == schema_of(PassagePlaceJson)["properties"]["section"]
+    assert schema_of(EvidenceDiff)["properties"]["from"]["format"] == "date-time"

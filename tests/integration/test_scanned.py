@@ -11,9 +11,8 @@ import pytest
 
 from recollect.documents import formats, reader
 from recollect.documents.ocr import readings
+from recollect.model.record import json_of
 from recollect.pipeline.job_tasks import _told
-from recollect.replies.documents import ingest_report_json
-from recollect.replies.retrieval import answer_json
 
 pytest.importorskip("rapidocr", reason="text is recognised with the extra ocr")
 
@@ -69,7 +68,7 @@ def test_scanned_pages_and_a_photograph_are_found_and_cited_with_their_page(pipe
         for box, top in zip(citation.boxes, (80, 122), strict=True):
             assert box.top < (top + 15) / 330 < box.bottom
             assert box.left == pytest.approx(50 / 760, abs=0.02)
-    (told, *_) = answer_json(pipeline.ask("What do hotels cost a night?"))["citations"]
+    (told, *_) = json_of(pipeline.ask("What do hotels cost a night?"))["citations"]
     assert told["boxes"][0]["page"] == 2
     assert pipeline.ingest([folder]).unchanged == 2
 
@@ -94,8 +93,8 @@ def test_pages_that_were_not_read_are_named_in_every_report(pipeline, folder, mo
     page.gen_content()
     scan.save(folder / "handbook.pdf", flags=2)
     report = pipeline.ingest([folder])
-    expected = [{"path": "handbook.pdf", "reason": "4 of 5 pages hold no text: pip install '.[ocr]'"}]
-    for told in (ingest_report_json(report), json.loads(json.dumps(_told(report)))):
+    expected = [{"path": "handbook.pdf", "error": "4 of 5 pages hold no text: pip install '.[ocr]'"}]
+    for told in (json_of(report), json.loads(json.dumps(_told(report)))):
         assert [one for one in told["without_text"] if one["path"] == "handbook.pdf"] == expected
     (document,) = pipeline.documents.list()
     assert document.metadata["pages_without_text"] == 4

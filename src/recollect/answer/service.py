@@ -225,7 +225,7 @@ def relevant(passages: Sequence[RetrievedContext], *, top_k: int | None = None) 
 
 
 def _timed(reply: Answer, started: float) -> Answer:
-    return replace(reply, timings_ms={"answer_ms": (time.perf_counter() - started) * 1000})
+    return replace(reply, timings_ms={"answer_ms": round((time.perf_counter() - started) * 1000, 3)})
 
 
 # An asynchronous stream for callers that are not asynchronous, also where an event loop is running already.

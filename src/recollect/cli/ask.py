@@ -22,7 +22,7 @@ from recollect.errors import UsageError
 from recollect.model import Answer
 from recollect.model.search_options import validate
 from recollect.pipeline import models
-from recollect.replies.retrieval import answer_json
+from recollect.replies.retrieval import shown_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -79,7 +79,7 @@ def _ask(
         if ctx.json:
             answer = _whole(view.ask_stream(question, options))
             warnings = vain(view, options) if answer.refused else []
-            ctx.emit(answer_json(answer, explain=explain, warnings=warnings))
+            ctx.emit(shown_answer(answer, explain=explain, warnings=warnings))
         else:
             answer = _streamed(ctx, view, question, options, at_once=stream)
             show_answer(ctx, answer, told=stream and not ctx.out.is_terminal)

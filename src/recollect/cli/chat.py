@@ -23,7 +23,7 @@ from recollect.errors import RecollectError, UsageError
 from recollect.model import Answer, TokenUsage
 from recollect.model.record import json_of
 from recollect.pipeline.chat import Conversation
-from recollect.replies.retrieval import answer_json
+from recollect.replies.retrieval import shown_answer
 
 if TYPE_CHECKING:
     from recollect.client.client import RemoteView
@@ -231,7 +231,7 @@ class _Talk:
     def _end(self) -> int:
         used = self._conversation.usage
         if self._ctx.json:
-            answers = [answer_json(answer) for answer in self._conversation.answers]
+            answers = [json_of(shown_answer(answer)) for answer in self._conversation.answers]
             self._ctx.emit(
                 {"session": self._name, "answers": answers, "usage": json_of(used) if used.requests else None}
             )

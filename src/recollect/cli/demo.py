@@ -16,8 +16,8 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._progress import WorkBar
 from recollect.errors import NotFoundError
-from recollect.replies.documents import ingest_report_json
-from recollect.replies.retrieval import answer_json
+from recollect.model.record import json_of
+from recollect.replies.retrieval import shown_answer
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
@@ -92,8 +92,8 @@ def _forget_other_copies(view: View, folder: Path) -> None:
 def _as_json(report: IngestReport, answers: list[Answer]) -> dict[str, Any]:
     return {
         "collection": COLLECTION,
-        "ingest": ingest_report_json(report),
-        "answers": [answer_json(answer) for answer in answers],
+        "ingest": json_of(report),
+        "answers": [json_of(shown_answer(answer)) for answer in answers],
     }
 
 

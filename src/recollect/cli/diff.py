@@ -15,7 +15,6 @@ from recollect.cli._terminal import print_indented, shortened
 from recollect.cli.history import moment_text
 from recollect.cli.query import place
 from recollect.model.search_options import validate
-from recollect.replies.documents import evidence_diff_json
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext
@@ -48,7 +47,7 @@ def _diff(
             question, from_time=from_, to_time=None if to.strip().lower() == "now" else to, options=options
         )
     if ctx.json:
-        ctx.emit(evidence_diff_json(diff))
+        ctx.emit(diff)
     else:
         _show(ctx, diff)
     return 0

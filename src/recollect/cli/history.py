@@ -14,7 +14,6 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._receipts import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.cli._terminal import one_line, plain
-from recollect.replies.documents import restored_version_json
 
 if TYPE_CHECKING:
     from recollect.model.audit import AuditRecord
@@ -147,10 +146,9 @@ def _restore(
     """
     with ctx.view(principal=actor.actor()) as view:
         known = named_document(view, document)
-        department = view.documents.history(known).department
         written = view.documents.restore(known, version)
     if ctx.json:
-        ctx.emit(restored_version_json(written, department=department))
+        ctx.emit(written)
     elif written.status == "unchanged":
         ctx.out.print(f"Version {version} is the current one already.")
     else:

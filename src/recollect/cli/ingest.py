@@ -311,9 +311,7 @@ def suggest_model(ctx: CommandContext, view: View) -> None:
 def tell(ctx: CommandContext, report: IngestReport) -> int:
     """Print the report; returns the exit status."""
     if ctx.json:
-        from recollect.replies.documents import ingest_report_json
-
-        ctx.emit(ingest_report_json(report))
+        ctx.emit(report)
     else:
         show_report(ctx, report)
     return 1 if report.failed else 0

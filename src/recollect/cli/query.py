@@ -14,7 +14,6 @@ from recollect.cli._options import command
 from recollect.cli._searching import EVERYWHERE, Explain, SearchOptions, SessionOptions, language_of, told_besides, vain
 from recollect.cli._time import TimeOptions
 from recollect.errors import UsageError
-from recollect.model.record import json_of
 from recollect.model.search_options import validate
 
 if TYPE_CHECKING:
@@ -76,9 +75,7 @@ def _query(
         warnings = [] if reply.results else vain(view, options)
         reply = replace(reply, warnings=told_besides(reply.warnings, warnings))
         if ctx.json:
-            from recollect.replies.retrieval import search_reply_json
-
-            ctx.emit(json_of(search_reply_json(reply, warnings=warnings)))
+            ctx.emit(replace(reply, warnings=(*reply.warnings, *warnings)))
         else:
             for warning in reply.warnings:
                 ctx.note(warning)

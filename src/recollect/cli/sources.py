@@ -18,11 +18,6 @@ from recollect.cli.ingest import show_report
 from recollect.errors import RecollectError, SourceError, UsageError
 from recollect.model.page import MOST_OF_A_PAGE, Page
 from recollect.model.record import json_of
-from recollect.replies.documents import (
-    SourceProblemJson,
-    SourceRefreshJson,
-    source_refresh_json,
-)
 
 if TYPE_CHECKING:
     from recollect.model.job import Job
@@ -112,7 +107,7 @@ def _add(
     if refresh:
         return _read_first(ctx, record, new_place=record.collection not in places)
     if ctx.json:
-        ctx.emit({"source": json_of(record)})
+        ctx.emit(record)
     else:
         ctx.out.print(f"Added {_shown(record.name)}. To read it: recollect sources refresh")
     return 0
@@ -155,7 +150,7 @@ def _refresh(
     ] = False,
 ) -> int:
     """Bring the store to what sources hold now. Exit status 1 where some of it could not be read."""
-    reports: list[SourceRefreshJson | SourceProblemJson] = []
+    reports: list[dict[str, Any]] = []
     problems: list[str] = []
     status = 0
     with ctx.view(embeds=not background) as view:
@@ -177,7 +172,7 @@ def _refresh(
                     reports.append({"source": name, "problem": str(exc)})
                     continue
             status = status or (1 if report.failed else 0)
-            reports.append(source_refresh_json(name, report))
+            reports.append({"source": name, **json_of(report)})
             if not ctx.json:
                 ctx.out.print(_shown(name), style="bold")
                 show_report(ctx, report)
@@ -194,9 +189,7 @@ def _tell_queued(ctx: CommandContext, jobs: list[Job]) -> int:
     return 0
 
 
-def _tell_refreshed(
-    ctx: CommandContext, reports: list[SourceRefreshJson | SourceProblemJson], problems: list[str]
-) -> None:
+def _tell_refreshed(ctx: CommandContext, reports: list[dict[str, Any]], problems: list[str]) -> None:
     if ctx.json:
         ctx.emit({"refreshed": reports})
         return

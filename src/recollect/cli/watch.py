@@ -18,8 +18,8 @@ from recollect.cli._terminal import one_line
 from recollect.cli.ingest import prepare_collection, tell_queued
 from recollect.errors import UsageError
 from recollect.model.principal import read_permissions
+from recollect.model.record import json_of
 from recollect.pipeline.watching import ask_to_watch
-from recollect.replies.documents import ingest_report_json
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
@@ -131,5 +131,5 @@ def _as_json(done: WatchPass) -> dict[str, Any]:
     return {
         "folder": str(done.folder),
         "whole": done.whole,
-        **({"problem": done.problem} if done.report is None else ingest_report_json(done.report)),
+        **({"problem": done.problem} if done.report is None else json_of(done.report)),
     }

@@ -22,7 +22,7 @@ from recollect.client.place import UNCHANGED, Place, refined
 from recollect.client.requests import RETRIES, TIMEOUT_SECONDS, headers_of, opened_settings, refined_settings
 from recollect.errors import ServerError
 from recollect.familiar_names import suggesting
-from recollect.model import Answer, PassagePart, Principal, RetrievalOptions, RetrievedContext
+from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext, SearchReply
 from recollect.model.record import adapter_of
 
 if TYPE_CHECKING:
@@ -190,15 +190,11 @@ def passages_within(
 
 
 def _require_shape(url: str, reply: Reply) -> None:
-    from recollect.replies.retrieval import SearchReplyJson
-
     # pydantic parses the fields' descriptions, and Python 3.11 cannot do that in two threads at once.
     with _SHAPE_LOCK:
-        shape, part = adapter_of(SearchReplyJson), adapter_of(list[PassagePart])
+        shape = adapter_of(SearchReply)
     try:
         shape.validate_json(to_json(reply.json), strict=True)
-        parts = [part for result in reply.json["results"] for part in result["parts"]]
-        part.validate_json(to_json(parts), strict=True)
     except (KeyError, TypeError, ValueError) as exc:
         raise ServerError(f"What answers at {url} gave no reply of recollect's: {exc}", url=url) from exc
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from recollect.errors import RecollectError
 from recollect.model import IngestResult
+from recollect.model.record import Public, PublicIfAny, Record
 
 #: Why an import leaves lines aside.
 EXPIRED = "expired"
@@ -17,15 +18,15 @@ _NAMED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class FileError:
+class FileError(Record):
     """A file that could not be ingested, and why."""
 
-    path: str
-    error: str
+    path: Public[str]
+    error: Public[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestReport:
+class IngestReport(Record):
     """What an ingest of files did.
 
     Attributes:
@@ -44,19 +45,19 @@ class IngestReport:
         seconds: From start to end.
     """
 
-    added: int
-    updated: int
-    unchanged: int
-    removed: int
-    failed: int
-    skipped: int
-    skip_reasons: dict[str, int]
-    too_large: tuple[FileError, ...] = ()
-    closed: tuple[FileError, ...] = ()
-    without_text: tuple[FileError, ...] = ()
-    chunks: int
-    seconds: float
-    errors: tuple[FileError, ...]
+    added: Public[int]
+    updated: Public[int]
+    unchanged: Public[int]
+    removed: Public[int]
+    failed: Public[int]
+    skipped: Public[int]
+    skip_reasons: PublicIfAny[dict[str, int]] = field(default_factory=dict)
+    too_large: PublicIfAny[tuple[FileError, ...]] = ()
+    closed: PublicIfAny[tuple[FileError, ...]] = ()
+    without_text: PublicIfAny[tuple[FileError, ...]] = ()
+    chunks: Public[int]
+    seconds: Public[float]
+    errors: Public[tuple[FileError, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +203,6 @@ class Tally:
             closed=tuple(self.closed),
             without_text=tuple(self.without_text),
             chunks=self.chunks,
-            seconds=seconds,
+            seconds=round(seconds, 3),
             errors=tuple(self.errors),
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from recollect.model.outline import PageBox
 from recollect.model.passage import PassageNote, TokenUsage
-from recollect.model.record import Public, PublicIfAny, PublicIfKnown, Record
+from recollect.model.record import Public, PublicIfAny, PublicIfKnown, Record, public, public_as
 
 REFUSAL = "I don't have information about that in the approved knowledge base."
 
@@ -80,7 +80,7 @@ class UnsupportedSentence(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nearest:
+class Nearest(Record):
     """The evidence that came closest to supporting an answer, and fell short.
 
     Attributes:
@@ -90,14 +90,14 @@ class Nearest:
         missing_identifier: Whether it fell short because the question names an identifier that no passage holds.
     """
 
-    evidence: Citation
-    probability: float
-    threshold: float
-    missing_identifier: bool
+    evidence: Public[Citation]
+    probability: Public[float]
+    threshold: Public[float]
+    missing_identifier: Public[bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Record):
     """What ``ask`` replies.
 
     Attributes:
@@ -116,14 +116,20 @@ class Answer:
         warnings: What the search for it could not ask, and is missing from it.
     """
 
-    question: str
-    text: str
-    refused: bool
-    citations: tuple[Citation, ...]
-    timings_ms: Mapping[str, float] = field(default_factory=dict)
-    nearest: Nearest | None = None
-    model: str | None = None
-    usage: TokenUsage | None = None
-    unsupported: tuple[UnsupportedSentence, ...] = ()
-    rewritten_question: str | None = None
-    warnings: tuple[str, ...] = ()
+    question: Public[str]
+    text: Annotated[str, public_as("answer")]
+    refused: Public[bool]
+    citations: Public[tuple[Citation, ...]]
+    timings_ms: Public[Mapping[str, float]] = field(default_factory=dict)
+    nearest: PublicIfKnown[Nearest | None] = None
+    model: Public[str | None] = None
+    usage: Public[TokenUsage | None] = None
+    unsupported: Public[tuple[UnsupportedSentence, ...]] = ()
+    rewritten_question: Public[str | None] = None
+    warnings: PublicIfAny[tuple[str, ...]] = ()
+
+    @property
+    @public
+    def generated_by(self) -> str | None:
+        """The language model that wrote the text; None: it is quoted from documents."""
+        return self.model

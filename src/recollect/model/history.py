@@ -80,7 +80,7 @@ class VersionDiff(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MovedEvidence:
+class MovedEvidence(Record):
     """A passage that is among the evidence of one moment only.
 
     Attributes:
@@ -88,12 +88,12 @@ class MovedEvidence:
         outranked: Its version was known at the other moment as well, but others were better; otherwise it was not.
     """
 
-    passage: RetrievedContext
-    outranked: bool
+    passage: Public[RetrievedContext]
+    outranked: Public[bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceDiff:
+class EvidenceDiff(Record):
     """How the evidence for a question changed between two moments.
 
     Attributes:
@@ -106,14 +106,14 @@ class EvidenceDiff:
         changed: (before, after): of one document, in other words.
     """
 
-    question: str
-    collection: str
-    from_time: datetime
-    to_time: datetime
-    came: tuple[MovedEvidence, ...]
-    went: tuple[MovedEvidence, ...]
-    stayed: tuple[RetrievedContext, ...]
-    changed: tuple[tuple[RetrievedContext, RetrievedContext], ...]
+    question: Public[str]
+    collection: Public[str]
+    from_time: Annotated[datetime, public_as("from")]
+    to_time: Annotated[datetime, public_as("to")]
+    came: Public[tuple[MovedEvidence, ...]]
+    went: Public[tuple[MovedEvidence, ...]]
+    stayed: Public[tuple[RetrievedContext, ...]]
+    changed: Public[tuple[tuple[RetrievedContext, RetrievedContext], ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

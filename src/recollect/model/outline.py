@@ -325,3 +325,10 @@ def page_at(pages: Sequence[PageSpan], offset: int) -> int | None:
     """The number of the page that the character at ``offset`` stands on, or None without pages."""
     index = bisect_right(pages, offset, key=lambda page: page.start_offset)
     return pages[index - 1].number if index else None
+
+
+def outline_of(parts: tuple[PassagePart, ...]) -> Outline:
+    """The headings and pages that the parts of a passage tell of."""
+    headings = tuple(Heading(1, one.section or "", one.start_offset, one.start_offset) for one in parts)
+    pages = tuple(PageSpan(one.page, one.start_offset, one.end_offset) for one in parts if one.page is not None)
+    return Outline(headings=headings if any(one.section for one in parts) else (), pages=pages)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from operator import add
-from typing import Any, Literal, overload
+from typing import Annotated, Any, Literal, overload
 
 from recollect.model.document import GENERATED_BY
-from recollect.model.outline import Outline, PageBox, PassagePart
-from recollect.model.record import Public, PublicIfAny, PublicIfKnown, Record, public, public_if_known
+from recollect.model.outline import Outline, PageBox, PassagePart, outline_of
+from recollect.model.record import Public, PublicIfAny, PublicIfKnown, ReadFrom, Record, public, public_if_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SearchExplain(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyExplain:
+class ReplyExplain(Record):
     """What was done with a query, for people who want to know.
 
     Attributes:
@@ -66,14 +66,14 @@ class ReplyExplain:
         dropped: Candidates that were left out, by reason.
     """
 
-    terms: tuple[tuple[str, float], ...] = ()
-    filter_kept: int | None = None
-    filter_removed: int | None = None
-    removed_by: tuple[tuple[str, int], ...] = ()
-    enhancements: tuple[str, ...] = ()
-    reranker: str | None = None
-    rerank_reason: str = ""
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    terms: Public[tuple[tuple[str, float], ...]] = ()
+    filter_kept: Public[int | None] = None
+    filter_removed: Public[int | None] = None
+    removed_by: Public[tuple[tuple[str, int], ...]] = ()
+    enhancements: Public[tuple[str, ...]] = ()
+    reranker: Public[str | None] = None
+    rerank_reason: Public[str] = ""
+    dropped: Public[Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,14 +164,14 @@ class RetrievedContext(Record):
     tags: tuple[str, ...] = ()
     similarity: float | None = None
     explain: PublicIfKnown[SearchExplain | None] = None
-    version_id: int | None = None
+    version_id: PublicIfKnown[int | None] = None
     event_time: datetime | None = None
     chunk_ids: tuple[int, ...] = ()
     duplicates: tuple[int, ...] = ()
     also_in: PublicIfAny[tuple[AlsoIn, ...]] = ()
     notes: PublicIfAny[tuple[PassageNote, ...]] = ()
     collection: PublicIfKnown[str | None] = None
-    outline: Outline | None = None
+    outline: Annotated[Outline | None, ReadFrom("parts", outline_of)] = None
     embedding_model: str | None = None
     server: PublicIfKnown[str | None] = None
     id: PublicIfKnown[str | None] = None
@@ -213,7 +213,7 @@ class RetrievedContext(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchReply:
+class SearchReply(Record):
     """Everything that one search has to say. Iterating it gives its results, ``len`` their number, ``[0]`` the best.
 
     Attributes:
@@ -233,19 +233,19 @@ class SearchReply:
         warnings: What did not reply, or failed, and is missing from the results.
     """
 
-    query: str
-    collection: str
-    mode: str
-    results: tuple[RetrievedContext, ...]
-    timings_ms: Mapping[str, float]
-    paths: Mapping[str, str] = field(default_factory=dict)
-    exact: bool = True
-    reranked: bool | None = None
+    query: Public[str]
+    collection: Public[str]
+    mode: Public[str]
+    results: Public[tuple[RetrievedContext, ...]]
+    timings_ms: Public[Mapping[str, float]]
+    paths: Public[Mapping[str, str]] = field(default_factory=dict)
+    exact: Public[bool] = True
+    reranked: Public[bool | None] = None
     cached: bool = False
-    explain: ReplyExplain | None = None
+    explain: PublicIfKnown[ReplyExplain | None] = None
     usage: TokenUsage | None = None
     wordings: tuple[Wording, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: PublicIfAny[tuple[str, ...]] = ()
 
     def __iter__(self) -> Iterator[RetrievedContext]:
         return iter(self.results)

@@ -52,6 +52,25 @@ def public_as(key: str) -> object:
     return _Shown(key=key)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadFrom:
+    """Marks a field that JSON does not show, and that is read back from what it tells in another form.
+
+    Attributes:
+        key: Under which that stands.
+        make: Makes the field's value of what was read there, as which type its annotation says.
+    """
+
+    key: str
+    make: Callable[[Any], object]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401 - a type
+        from pydantic_core import core_schema
+
+        told = handler.generate_schema(get_type_hints(self.make)[next(iter(inspect.signature(self.make).parameters))])
+        return core_schema.no_info_after_validator_function(self.make, told)
+
+
 def public(getter: Callable[[Any], T]) -> Callable[[Any], T]:
     """Marks the function of a property that JSON shows beside the fields: ``@property`` stands above it."""
     vars(getter)["__shown__"] = _Shown()
@@ -88,12 +107,15 @@ class Record:
         """What pydantic makes of the dataclass, without the fields that are not public."""
         schema = handler(source)
         found: Any = handler.resolve_ref_schema(schema)
-        shown, told = _shown(cls), described(cls)
+        shown, told = _marks(cls, _Shown), described(cls)
+        told_under = {name: mark.key for name, mark in _marks(cls, ReadFrom).items()}
         found.setdefault("metadata", {})["pydantic_js_updates"] = {"description": summary_of(cls)}
         for field in found["schema"]["fields"]:
             name = field["name"]
             if name not in shown:
                 field["serialization_exclude"] = True
+                if name in told_under:
+                    field["validation_alias"] = told_under[name]
                 continue
             if shown[name].unless is not None:
                 field["serialization_exclude_if"] = shown[name].unless
@@ -112,10 +134,10 @@ class Record:
         return schema
 
 
-def _shown(kind: Any) -> Mapping[str, _Shown]:  # noqa: ANN401 - a dataclass
+def _marks(kind: Any, mark: type[T]) -> Mapping[str, T]:  # noqa: ANN401 - a dataclass
     hints = get_type_hints(kind, include_extras=True)
-    marks = {one.name: getattr(hints[one.name], "__metadata__", ()) for one in fields(kind)}
-    return {name: mark for name, found in marks.items() for mark in found if isinstance(mark, _Shown)}
+    told = {one.name: getattr(hints[one.name], "__metadata__", ()) for one in fields(kind)}
+    return {name: one for name, found in told.items() for one in found if isinstance(one, mark)}
 
 
 def _properties(kind: type) -> Mapping[str, Callable[[Any], Any]]:

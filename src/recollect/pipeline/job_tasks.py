@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.model import Principal
+from recollect.model.record import json_of
 from recollect.pipeline.spaces import Reembedding
 from recollect.pipeline.standpoint import Standpoint
 from recollect.pipeline.view import View
 
 if TYPE_CHECKING:
     from recollect.ingest.reembedding import FillProgress
-    from recollect.ingest.report import FileError, IngestProgress, IngestReport, ProgressCallback
+    from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback
     from recollect.jobs.progress import Progress
     from recollect.model.job import JobRun
     from recollect.pipeline.assembly import Assembly
@@ -110,16 +111,5 @@ def _teller(progress: Progress, unit: str) -> ProgressCallback:
 
 
 def _told(report: IngestReport) -> dict[str, Any]:
-    counts = ("added", "updated", "unchanged", "removed", "failed", "skipped", "chunks")
-    return {
-        **{name: getattr(report, name) for name in counts},
-        **({"skip_reasons": dict(report.skip_reasons)} if report.skip_reasons else {}),
-        **({"without_text": _named(report.without_text)} if report.without_text else {}),
-        **({"closed": _named(report.closed)} if report.closed else {}),
-        **({"too_large": _named(report.too_large)} if report.too_large else {}),
-        "errors": [{"path": one.path, "error": one.error} for one in report.errors[:100]],
-    }
-
-
-def _named(files: Sequence[FileError]) -> list[dict[str, str]]:
-    return [{"path": one.path, "reason": one.error} for one in files]
+    told: dict[str, Any] = json_of(replace(report, errors=report.errors[:100]))
+    return told

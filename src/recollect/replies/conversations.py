@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NotRequired
+from typing import NotRequired
 
+from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession
 from recollect.model.facts import RecalledFact
 from recollect.model.memory import Episode, RecallMode, Recollection, SessionRecord
-from recollect.replies._shape import Shape, Timestamp, iso
-
-if TYPE_CHECKING:
-    from recollect.model.document_record import DocumentRecord
-
-
-class SessionDocumentJson(Shape):
-    """A document of a session."""
-
-    document_id: int
-    source: str
-    title: str
-    department: str | None
-    version: int
-    """From 1."""
-    chunks: int
-    known_from: Timestamp
-    """When this version was stored."""
+from recollect.replies._shape import Shape
 
 
 class SessionContentJson(Shape):
@@ -35,7 +19,7 @@ class SessionContentJson(Shape):
     turns: NotRequired[list[Episode]]
     """Of the conversation, in their order."""
     document_session: NotRequired[DocumentSession]
-    documents: NotRequired[list[SessionDocumentJson]]
+    documents: NotRequired[list[DocumentRecord]]
     """Of the session with documents."""
 
 
@@ -68,19 +52,6 @@ class EndedSessionJson(Shape):
     """How many it held."""
 
 
-def session_document_json(record: DocumentRecord) -> SessionDocumentJson:
-    """A document of a session."""
-    return {
-        "document_id": record.document_id,
-        "source": record.source,
-        "title": record.title,
-        "department": record.department,
-        "version": record.version,
-        "chunks": record.chunk_count,
-        "known_from": iso(record.known_from),
-    }
-
-
 def session_content_json(
     conversation: tuple[SessionRecord, Sequence[Episode]] | None,
     documents: tuple[DocumentSession, Sequence[DocumentRecord]] | None,
@@ -97,7 +68,7 @@ def session_content_json(
         shown["turns"] = list(conversation[1])
     if documents is not None:
         shown["document_session"] = documents[0]
-        shown["documents"] = [session_document_json(one) for one in documents[1]]
+        shown["documents"] = list(documents[1])
     return shown
 
 

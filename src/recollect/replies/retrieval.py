@@ -3,88 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
-from recollect.model.answer import Citation, UnsupportedSentence
-from recollect.model.outline import PageBox, PassagePart
-from recollect.model.passage import RetrievedContext, TokenUsage
+from recollect.model.answer import Answer
+from recollect.model.outline import PassagePart
+from recollect.model.passage import RetrievedContext
 from recollect.model.record import json_of
-from recollect.model.search_options import SearchMode
-from recollect.replies._shape import Shape, Timestamp, rounded
+from recollect.replies._shape import Shape, Timestamp
 
 if TYPE_CHECKING:
-    from recollect.model import Answer, ReplyExplain, SearchReply
-    from recollect.model.answer import Nearest
     from recollect.model.why_not import WhyNot, WhyNotStage
-
-
-class TermWeightJson(Shape):
-    """A term of a query."""
-
-    term: str
-    weight: float
-    """Inverse document frequency times occurrences; 0 where the collection does not hold the term."""
-
-
-class RemovedByJson(Shape):
-    """A condition of a filter."""
-
-    condition: str
-    """In words."""
-    removed: int
-    """Documents that it would remove by itself."""
-
-
-class FilterCountsJson(Shape):
-    """What filters kept and removed."""
-
-    kept: int
-    """Documents that remain."""
-    removed: int | None
-    """Current documents of the collection that do not."""
-    removed_by: list[RemovedByJson]
-
-
-class ReplyExplainJson(Shape):
-    """What was done with a query."""
-
-    terms: list[TermWeightJson]
-    """Heaviest first."""
-    filter: FilterCountsJson | None
-    """Null without filters."""
-    enhancements: list[str]
-    """What each query enhancement did, in words."""
-    reranker: str | None
-    """Its name; null where none was asked."""
-    rerank_reason: str
-    """Why its order is not the one shown; empty where it is."""
-    dropped: dict[str, int]
-    """Candidates that were left out, by reason."""
-
-
-class SearchReplyJson(Shape):
-    """Everything that one search has to say."""
-
-    query: str
-    """As asked."""
-    collection: str
-    """The collection searched."""
-    mode: SearchMode
-    results: Sequence[RetrievedContext]
-    """Best first."""
-    timings_ms: dict[str, float]
-    """Milliseconds by stage."""
-    paths: NotRequired[dict[str, str]]
-    """Which path each retriever took; where an explanation was asked for."""
-    exact: NotRequired[bool]
-    """Whether both retrievers are known to have found their best; where an explanation was asked for."""
-    reranked: NotRequired[bool | None]
-    """Whether a reranker had a say; null where none was asked."""
-    explain: NotRequired[ReplyExplainJson]
-    """Where it was asked for."""
-    warnings: NotRequired[list[str]]
-    """Names servers and parts that failed or did not reply, and says why nothing was found."""
 
 
 class SearchHintsJson(Shape):
@@ -94,145 +23,16 @@ class SearchHintsJson(Shape):
     """In words; empty where nothing can be said."""
 
 
-def search_reply_json(reply: SearchReply, *, warnings: Sequence[str] = ()) -> SearchReplyJson:
-    """A reply, whose results are still records.
-
-    Args:
-        reply: Of a search.
-        warnings: Why nothing was found.
-    """
-    shown: SearchReplyJson = {
-        "query": reply.query,
-        "collection": reply.collection,
-        "mode": reply.mode,
-        "results": reply.results,
-        "timings_ms": rounded(reply.timings_ms),
-    }
-    if any(result.explain for result in reply.results):
-        shown["paths"] = dict(reply.paths)
-    if reply.explain is not None:
-        shown["exact"] = reply.exact
-        shown["reranked"] = reply.reranked
-        shown["explain"] = _reply_explanation(reply.explain)
-    if reply.warnings or warnings:
-        shown["warnings"] = [*reply.warnings, *warnings]
-    return shown
-
-
-def _reply_explanation(explain: ReplyExplain) -> ReplyExplainJson:
-    return {
-        "terms": [{"term": term, "weight": weight} for term, weight in explain.terms],
-        "filter": None
-        if explain.filter_kept is None
-        else {
-            "kept": explain.filter_kept,
-            "removed": explain.filter_removed,
-            "removed_by": [{"condition": name, "removed": count} for name, count in explain.removed_by],
-        },
-        "enhancements": list(explain.enhancements),
-        "reranker": explain.reranker,
-        "rerank_reason": explain.rerank_reason,
-        "dropped": dict(explain.dropped),
-    }
-
-
-# Answers with their citations.
-
-
-class NearestJson(Shape):
-    """The evidence that came closest to supporting an answer, and fell short."""
-
-    document_id: int
-    source: str
-    department: str | None
-    section: str | None
-    """Titles of the headings that the quote stands under, joined by ` > `; null outside any section."""
-    page: int | None
-    """That the quote begins on, from 1; null where the format has no pages."""
-    last_page: int | None
-    """That it ends on."""
-    start_offset: int
-    """Where the quote begins in the document's content, in characters."""
-    end_offset: int
-    """Just behind its last character."""
-    quote: str
-    """Exactly the characters `start_offset` to `end_offset` of the document's content."""
-    boxes: NotRequired[list[PageBox]]
-    """Where the lines of the quote stand on their pages, of PDF files and of pages whose text was recognised."""
-    id: NotRequired[str]
-    """That the document was given; left out: its source identifies it."""
-
-    probability: float
-    """Estimated probability that the evidence answers the question, 0 to 1."""
-    threshold: float
-    """What the probability had to reach."""
-    missing_identifier: bool
-    """Whether it fell short because the question names an identifier that no passage holds."""
-
-
-class AnswerJson(Shape):
-    """An answer with the characters that it rests on, or a refusal."""
-
-    question: str
-    """As asked."""
-    answer: str
-    """With markers such as `[1]`; the refusal sentence where nothing supports an answer."""
-    refused: bool
-    citations: Sequence[Citation]
-    """In order of their markers; empty for a refusal."""
-    model: str | None
-    """The language model that was asked for it; null where none was."""
-    generated_by: str | None
-    """The language model that wrote the text; null: it is quoted from documents."""
-    usage: TokenUsage | None
-    """What that cost; null where none was asked."""
-    unsupported: Sequence[UnsupportedSentence]
-    """The sentences that the sources do not support, in order."""
-    rewritten_question: str | None
-    """The question that was searched for and answered, where it is another than was asked."""
-    timings_ms: dict[str, float]
-    """Milliseconds by stage."""
-    nearest: NotRequired[NearestJson | None]
-    """What came nearest to a refusal's answer; where an explanation was asked for."""
-    warnings: NotRequired[list[str]]
-    """Names servers and parts that failed or did not reply, and says why nothing was found."""
-
-
-def answer_json(answer: Answer, *, explain: bool = False, warnings: Sequence[str] = ()) -> AnswerJson:
-    """An answer.
+def shown_answer(answer: Answer, *, explain: bool = False, warnings: Sequence[str] = ()) -> Answer:
+    """An answer as it is replied.
 
     Args:
         answer: To a question.
         explain: Whether what came nearest to a refusal's answer is shown.
         warnings: Why nothing was found.
     """
-    shown: AnswerJson = {
-        "question": answer.question,
-        "answer": answer.text,
-        "refused": answer.refused,
-        "citations": json_of(answer.citations),
-        "model": answer.model,
-        "generated_by": answer.model,
-        "usage": json_of(answer.usage),
-        "unsupported": json_of(answer.unsupported),
-        "rewritten_question": answer.rewritten_question,
-        "timings_ms": rounded(answer.timings_ms),
-    }
-    if explain and answer.refused:
-        shown["nearest"] = None if answer.nearest is None else _nearest(answer.nearest)
-    if answer.warnings or warnings:
-        shown["warnings"] = [*answer.warnings, *warnings]
-    return shown
-
-
-def _nearest(nearest: Nearest) -> NearestJson:
-    told = json_of(nearest.evidence)
-    return {
-        **{key: told[key] for key in NearestJson.__annotations__ if key in told},  # type: ignore[typeddict-item]
-        "probability": round(nearest.probability, 4),
-        "threshold": nearest.threshold,
-        "missing_identifier": nearest.missing_identifier,
-    }
+    nearest = answer.nearest if explain and answer.refused else None
+    return replace(answer, nearest=nearest, warnings=(*answer.warnings, *warnings))
 
 
 # Where passages stand in their documents.

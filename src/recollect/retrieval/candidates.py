@@ -204,8 +204,9 @@ class Stopwatch:
         self._timings_ms[name] = self._timings_ms.get(name, 0.0) + elapsed_ms
 
     def timings_ms(self) -> Mapping[str, float]:
-        """Every stage so far, and ``total`` since the beginning."""
-        return {**self._timings_ms, "total": (time.perf_counter() - self._start) * 1000}
+        """Every stage so far, and ``total`` since the beginning, to the microsecond."""
+        timings = {**self._timings_ms, "total": (time.perf_counter() - self._start) * 1000}
+        return {stage: round(milliseconds, 3) for stage, milliseconds in timings.items()}
 
 
 # From the target of a search to the collections that it looks into, as they are and as whoever searches sees them.

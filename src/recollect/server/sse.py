@@ -8,7 +8,6 @@ import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from fastapi import Header
@@ -21,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from recollect.errors import ConflictError, NotFoundError, RateLimitedError, UsageError
 from recollect.model import Answer, Citation, SearchReply, UnsupportedSentence
 from recollect.model.record import json_of
-from recollect.replies.retrieval import answer_json, search_reply_json
+from recollect.replies.retrieval import shown_answer
 from recollect.server.problems import problem_of
 
 if TYPE_CHECKING:
@@ -161,20 +160,20 @@ async def answer_events(
         async for piece in stream:
             match piece:
                 case SearchReply():
-                    yield "sources", json_of(search_reply_json(piece))
+                    yield "sources", json_of(piece)
                 case str():
                     yield "token", {"text": piece}
                 case Citation():
                     cited.add(piece.marker)
                     yield "citation", json_of(piece)
                 case UnsupportedSentence():
-                    yield "unsupported", asdict(piece)
+                    yield "unsupported", json_of(piece)
                 case Answer():
                     # Quotes come with their answer, not one by one.
                     for citation in piece.citations:
                         if citation.marker not in cited:
                             yield "citation", json_of(citation)
-                    yield "done", answer_json(piece, explain=explain)
+                    yield "done", json_of(shown_answer(piece, explain=explain))
 
 
 # Answers that go on for a while after their connection broke, so that whoever asked can come back for the rest.

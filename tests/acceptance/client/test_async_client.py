@@ -11,7 +11,6 @@ import pytest
 from recollect import Answer, AsyncClient, Document
 from recollect.errors import NotFoundError, ServerUnavailableError, UsageError
 from recollect.model.record import json_of
-from recollect.replies.retrieval import search_reply_json
 from wires import ASKED, Cutter, answering, request_of, untimed
 
 
@@ -20,9 +19,7 @@ def test_it_gives_what_the_other_gives(served, client, tmp_path):
 
     async def main() -> None:
         async with AsyncClient(served.url) as asking:
-            assert untimed(json_of(search_reply_json(await asking.search(ASKED)))) == untimed(
-                json_of(search_reply_json(client.search(ASKED)))
-            )
+            assert untimed(json_of(await asking.search(ASKED))) == untimed(json_of(client.search(ASKED)))
             *pieces, answer = [piece async for piece in asking.ask_stream(ASKED)]
             assert isinstance(answer, Answer)
             assert "".join(pieces) == answer.text == (await asking.ask(ASKED)).text

@@ -25,7 +25,7 @@ from recollect.model.record import json_of
 from recollect.model.search_options import RecallKeywords, SearchKeywords
 from recollect.model.tenant import TenantQuota
 from recollect.replies.contexts import assembled_context_json
-from recollect.replies.retrieval import answer_json, search_reply_json, why_not_json
+from recollect.replies.retrieval import why_not_json
 from wires import ASKED, untimed
 
 ADA = Principal(user_id="ada")
@@ -50,7 +50,7 @@ FULL = RetrievalOptions(
 
 
 def shown(reply: SearchReply) -> Any:
-    return json_of(search_reply_json(reply))
+    return json_of(reply)
 
 
 #: Both give an object of a view's type; this is the JSON of it.
@@ -64,10 +64,8 @@ SAME = {
     "search of the past": lambda v: shown(v.view(as_of="2020-01-01").search(ASKED, OUTLINED)),
     "search as somebody": lambda v: shown(v.view(principal=Principal(user_id="ada")).search(ASKED, OUTLINED)),
     "nothing found": lambda v: shown(v.search("zzz", RetrievalOptions(mode="lexical", explain=True))),
-    "answer": lambda v: answer_json(v.ask(ASKED)),
-    "refusal": lambda v: answer_json(
-        v.ask("Who won the cup of 1954 in football?", RetrievalOptions(explain=True)), explain=True
-    ),
+    "answer": lambda v: json_of(v.ask(ASKED)),
+    "refusal": lambda v: json_of(v.ask("Who won the cup of 1954 in football?", RetrievalOptions(explain=True))),
     "context": lambda v: assembled_context_json(ASKED, v.context(ASKED, token_budget=500), collection="default"),
     "why not": lambda v: why_not_json(v.why_not(ASKED, "hr/pay.txt")),
     "collections": lambda v: json_of(v.collections.list()),
@@ -78,7 +76,7 @@ SAME = {
     "document": lambda v: json_of(v.documents.get("hr/leave.md")),
     "duplicates": lambda v: repr(v.documents.duplicates(1)),
     "hints": lambda v: v.documents.filter_hints(RetrievalOptions(tags=("no-such-tag",))),
-    "refusal, unexplained": lambda v: answer_json(v.ask("Who won the cup of 1954?"), explain=True),
+    "refusal, unexplained": lambda v: json_of(v.ask("Who won the cup of 1954?")),
     "history": lambda v: json_of(v.documents.history(1)),
     "outline": lambda v: json_of(v.contents.outline(1)),
     "part": lambda v: json_of(v.contents.read(1, start=3, length=20)),
@@ -183,7 +181,7 @@ def test_what_is_given_has_the_types_of_a_view(served, client):
     assert theirs.results[0].parts == ours.view.results[0].parts if hasattr(ours, "view") else theirs.results
     found = theirs.results[0]
     # What the reply does not tell is what the type has where nothing is said.
-    assert (found.version_id, found.tags, found.similarity, found.chunk_ids) == (None, (), None, ())
+    assert (found.tags, found.similarity, found.chunk_ids) == ((), None, ())
     assert {one.name for one in fields(found)} == {one.name for one in fields(ours.results[0])}
 
 

@@ -99,7 +99,7 @@ def test_a_search_replies_as_the_command_does(filled, client):
     reply = client.post("/v1/search", json={"query": "annual leave", "top_k": 3})
     assert reply.status_code == 200, reply.text
     found = reply.json()
-    assert list(found) == ["query", "collection", "mode", "results", "timings_ms"]
+    assert list(found) == ["query", "collection", "mode", "results", "timings_ms", "paths", "exact", "reranked"]
     first = found["results"][0]
     assert first["source"] == "leave.md"
     assert first["content"] == LEAVE[first["start_offset"] : first["end_offset"]]

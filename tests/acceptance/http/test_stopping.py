@@ -91,7 +91,7 @@ def test_it_runs_jobs_and_told_to_end_it_ends_what_runs_takes_nothing_new_and_gi
         assert noted.read_text().strip() == url
         # Watching a folder goes on for as long as its worker does.
         watching = recollect("sources", "add", "docs", "--watch", "--no-refresh", "--json")
-        assert watching.json["source"]["settings"]["watch"]
+        assert watching.json["settings"]["watch"]
         (job,) = (one for one in recollect("jobs", "list", "--json").json["items"] if one["status"] != "succeeded")
         until(url, job["job_id"], "running")
         with ThreadPoolExecutor(2) as threads:

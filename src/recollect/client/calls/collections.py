@@ -109,12 +109,12 @@ def send_lines(
         if told is None:
             continue
         for name in _COUNTS:
-            setattr(tally, name, getattr(tally, name) + told["documents"][name])
+            setattr(tally, name, getattr(tally, name) + told[name])
         tally.chunks += told["chunks"]
-        if skipped := told["documents"]["skipped"]:
+        if skipped := told["skipped"]:
             tally.skip_reasons[EXPIRED] = tally.skip_reasons.get(EXPIRED, 0) + skipped
         tally.errors += [FileError(one["path"], one["error"]) for one in told["errors"]]
-        done += sum(told["documents"][name] for name in _COUNTS)
+        done += sum(told[name] for name in _COUNTS)
         if on_progress is not None:
             on_progress(IngestProgress(done=done, total=0, chunks=tally.chunks))
     tally.errors.sort(key=_line_of)

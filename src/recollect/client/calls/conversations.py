@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from recollect.client.calls.base import Call, Calls, Pages, Steps, listed, reading, segment
 from recollect.client.calls.documents import session_content, session_documents
 from recollect.client.place import EVERYWHERE, given
-from recollect.client.wire import Json, duration_text, passage_of, read, recall_body
+from recollect.client.wire import Json, duration_text, passage_of, recall_body
 from recollect.errors import NotFoundError, UsageError
-from recollect.model import RetrievedContext
 from recollect.model.document_record import DocumentRecord
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.model.facts import RecalledFact
@@ -282,7 +281,7 @@ def _assembly(told: Json) -> HybridContext:
             warnings=tuple(told.get("warnings", ())),
             cached=told.get("cached", False),
         ),
-        weights=read(RetrievalWeights, explain["weights"]),
+        weights=reading(RetrievalWeights)(explain["weights"]),
         adaptation=None if explain["base"] is None else _adaptation(explain),
         strategy=told["strategy"],
         used=told["used"],
@@ -292,12 +291,7 @@ def _assembly(told: Json) -> HybridContext:
 def _hybrid_passage(told: Json) -> HybridPassage:
     from recollect.context import HybridPassage
 
-    if told["kind"] == "document":
-        passage = passage_of(told)
-    else:  # it has no place in a document
-        nowhere = dict.fromkeys(("document_id", "start_offset", "end_offset"), 0)
-        passage = read(RetrievedContext, {**told, **nowhere}, outline=None)
-    return HybridPassage(kind=told["kind"], passage=passage, score=told["score"])
+    return HybridPassage(kind=told["kind"], passage=passage_of(told), score=told["score"])
 
 
 class ConfiguredSessionCalls(SessionCalls):

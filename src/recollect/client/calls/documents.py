@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.client.calls.base import Call, Calls, Pages, Steps, as_it_is, listed, nothing, once, reading, segment
 from recollect.client.place import given
-from recollect.client.wire import Json, duration_text, moment_text, passage_of, read, search_body
+from recollect.client.wire import Json, duration_text, moment_text, search_body
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import IngestResult, RetrievalOptions
 from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart, GrepReply
@@ -18,7 +17,6 @@ from recollect.model.history import (
     DocumentHistory,
     ErasureReceipt,
     EvidenceDiff,
-    MovedEvidence,
     VersionDiff,
 )
 from recollect.model.page import Page
@@ -120,7 +118,7 @@ class DocumentCalls(_OfDocuments):
         body = self._at.viewpoint() | search_body(given) | {"question": question, "from": moment_text(from_time)}
         if to_time is not None:
             body["to"] = moment_text(to_time)
-        return Call(method="POST", path="/v1/diff", body=body, read=_evidence_diff, searches=True)
+        return Call(method="POST", path="/v1/diff", body=body, read=reading(EvidenceDiff), searches=True)
 
     def filter_hints(self, options: RetrievalOptions) -> Call[list[str]]:
         """Why a search with these options can have found nothing."""
@@ -357,25 +355,8 @@ def session_content(at: Place, session_id: str) -> Steps[Json]:
 def session_documents(at: Place, session_id: str) -> Steps[list[DocumentRecord]]:
     """The first hundred documents of a session."""
     told = yield from session_content(at, session_id)
-    without = {"tags": (), "event_time": None}
-    return [read(DocumentRecord, {**without, **one, "chunk_count": one["chunks"]}) for one in told["documents"]]
+    return reading(list[DocumentRecord])(told["documents"])
 
 
 def _at_version(version: int | None) -> dict[str, str]:
     return {} if version is None else {"If-Match": f'"{version}"'}
-
-
-def _evidence_diff(told: Json) -> EvidenceDiff:
-    def moved(found: Sequence[Json]) -> tuple[MovedEvidence, ...]:
-        return tuple(MovedEvidence(passage=passage_of(one), outranked=one["outranked"]) for one in found)
-
-    return read(
-        EvidenceDiff,
-        told,
-        from_time=datetime.fromisoformat(told["from"]),
-        to_time=datetime.fromisoformat(told["to"]),
-        came=moved(told["came"]),
-        went=moved(told["went"]),
-        stayed=tuple(passage_of(one) for one in told["stayed"]),
-        changed=tuple((passage_of(one["before"]), passage_of(one["after"])) for one in told["changed"]),
-    )

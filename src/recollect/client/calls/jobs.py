@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from recollect.client.calls.base import Call, Calls, EventStream, Pause, Steps, as_it_is, asked, once, reading
 from recollect.client.place import given
 from recollect.client.requests import error_of_kind
-from recollect.client.wire import Json, duration_text, read
+from recollect.client.wire import duration_text
 from recollect.errors import NotFoundError, SourceError
-from recollect.ingest.report import FileError, IngestProgress, IngestReport
+from recollect.ingest.report import IngestProgress, IngestReport
 from recollect.model.job import Job
 from recollect.model.page import Page
 from recollect.model.source import SourceRecord
@@ -144,7 +144,7 @@ class SourceCalls(Calls):
         )
         if ended.status != "succeeded":
             raise error_of_kind(SourceError, ended.error or f"Job {ended.job_id} was {ended.status}.", location=source)
-        return _report(ended.result or {}, seconds=time.monotonic() - began)
+        return reading(IngestReport)({**(ended.result or {}), "seconds": round(time.monotonic() - began, 3)})
 
     def ask_for_refresh(self, source: str, *, confirm_removals: bool = False, anew: bool = False) -> Call[Job]:
         """As `refresh`, without waiting: a job."""
@@ -162,18 +162,3 @@ def _progress(job: Job) -> IngestProgress:
     come = [stage for stage in job.stages if stage.done or stage.total]
     done, total = (come[-1].done, come[-1].total) if come else (0, None)
     return IngestProgress(done=done, total=total or 0, chunks=0)
-
-
-def _report(told: Json, *, seconds: float) -> IngestReport:
-    def errors(key: str, reason: str) -> tuple[FileError, ...]:
-        return tuple(FileError(one["path"], one[reason]) for one in told.get(key, ()))
-
-    return read(
-        IngestReport,
-        {"skip_reasons": {}, **told},
-        seconds=seconds,
-        errors=errors("errors", "error"),
-        too_large=errors("too_large", "reason"),
-        without_text=errors("without_text", "reason"),
-        closed=errors("closed", "reason"),
-    )

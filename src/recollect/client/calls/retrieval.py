@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from recollect.client.calls.base import Call, Calls, EventStream
+from recollect.client.calls.base import Call, Calls, EventStream, reading
 from recollect.client.place import given
-from recollect.client.wire import Json, answer_of, passage_of, read, search_body, search_reply_of
+from recollect.client.wire import Json, passage_of, search_body
 from recollect.errors import UsageError
 from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, UnsupportedSentence
 from recollect.model.search_options import refined
-from recollect.model.why_not import WhyNot, WhyNotStage
+from recollect.model.why_not import WhyNot
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -34,7 +34,7 @@ class RetrievalCalls(Calls):
     ) -> Call[SearchReply]:
         """Find the passages that answer a query; see `recollect.View.search`."""
         return self._asked(
-            "/v1/search", {"query": query}, refined(RetrievalOptions, options, keywords), search_reply_of
+            "/v1/search", {"query": query}, refined(RetrievalOptions, options, keywords), reading(SearchReply)
         )
 
     def context(
@@ -72,7 +72,7 @@ class RetrievalCalls(Calls):
         See `recollect.View.ask_events`. A connection that breaks is made anew, and nothing is lost or comes twice.
         """
         given = refined(RetrievalOptions, options, keywords)
-        return _answered(self._asked("/v1/ask", {"question": question}, given, answer_of))
+        return _answered(self._asked("/v1/ask", {"question": question}, given, reading(Answer)))
 
     def chat_events(
         self,
@@ -90,7 +90,7 @@ class RetrievalCalls(Calls):
         if self._at.user is not None:
             body["user"] = self._at.user
         # Kept idempotent by the stream itself: it is begun once, and gone on with.
-        return _answered(Call(method="POST", path="/v1/chat", body=body, read=answer_of))
+        return _answered(Call(method="POST", path="/v1/chat", body=body, read=reading(Answer)))
 
     def _asked(self, path: str, said: Any, options: RetrievalOptions, read_reply: Any) -> Call[Any]:  # noqa: ANN401 - of each its own
         body = self._at.viewpoint() | search_body(options) | dict(said)
@@ -104,15 +104,15 @@ def _answered(call: Call[Answer]) -> EventStream[AskEvent]:
 def _ask_event(event: Event) -> Sequence[AskEvent]:
     match event.name:
         case "sources":
-            return [search_reply_of(event.json())]
+            return [reading(SearchReply)(event.json())]
         case "token":
             return [str(event.json()["text"])]
         case "citation":
-            return [read(Citation, event.json())]
+            return [reading(Citation)(event.json())]
         case "unsupported":
-            return [read(UnsupportedSentence, event.json())]
+            return [reading(UnsupportedSentence)(event.json())]
         case "done":
-            return [answer_of(event.json())]
+            return [reading(Answer)(event.json())]
         case _:  # of a later version
             return []
 
@@ -136,8 +136,8 @@ def _context(told: Json) -> AssembledContext:
 
 
 def _why_not(told: Json) -> WhyNot:
-    stages = tuple(
-        read(WhyNotStage, one, numbers={name: value for name, value in one.items() if name not in _OF_A_STAGE})
-        for one in told["stages"]
-    )
-    return read(WhyNot, told, stages=stages)
+    def numbers(stage: Json) -> Json:
+        return {name: value for name, value in stage.items() if name not in _OF_A_STAGE}
+
+    stages = [{**one, "numbers": numbers(one)} for one in told["stages"]]
+    return reading(WhyNot)({**told, "stages": stages})

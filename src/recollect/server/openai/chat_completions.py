@@ -15,8 +15,9 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recollect.model import Answer, TokenUsage
+from recollect.model.record import json_of
 from recollect.operations.values import Name
-from recollect.replies.retrieval import AnswerJson, answer_json
+from recollect.replies.retrieval import shown_answer
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Asking
 from recollect.server.openai.asking import (
@@ -166,7 +167,7 @@ class ChatCompletionJson(TypedDict):
     usage: UsageJson
     generated_by: str | None
     """The language model that wrote it; null: it is quoted from documents."""
-    recollect: AnswerJson
+    recollect: Answer
 
 
 class ChatChunkJson(TypedDict):
@@ -179,7 +180,7 @@ class ChatChunkJson(TypedDict):
     choices: list[dict[str, Any]]
     usage: NotRequired[UsageJson | None]
     generated_by: NotRequired[str | None]
-    recollect: NotRequired[AnswerJson]
+    recollect: NotRequired[Answer]
 
 
 @router.post(
@@ -234,7 +235,7 @@ def _completion(answer: Answer, question: Question, head: _Head, request: Reques
         "choices": [{"index": 0, "message": message, "finish_reason": question.cut.reason, "logprobs": None}],
         "usage": _usage(answer.usage),
         "generated_by": answer.model,
-        "recollect": answer_json(answer),
+        "recollect": json_of(shown_answer(answer)),
     }
 
 
@@ -258,7 +259,8 @@ async def _frames(
                         yield chunk({"content": footnotes(piece)})
                     if piece.citations:
                         yield chunk({"annotations": chat_annotations(piece, request)})
-                    yield chunk({}, finish=question.cut.reason, generated_by=piece.model, recollect=answer_json(piece))
+                    told = json_of(shown_answer(piece))
+                    yield chunk({}, finish=question.cut.reason, generated_by=piece.model, recollect=told)
                     if with_usage:
                         yield _frame({**_chunk_head(head), "choices": [], "usage": _usage(piece.usage)})
             yield _DONE

@@ -17,8 +17,9 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recollect.model import Answer, SearchReply, TokenUsage
+from recollect.model.record import json_of
 from recollect.operations.values import Name
-from recollect.replies.retrieval import AnswerJson, answer_json
+from recollect.replies.retrieval import shown_answer
 from recollect.server.admission import Service
 from recollect.server.bodies import Body
 from recollect.server.caller import Caller
@@ -209,7 +210,7 @@ class ResponseJson(TypedDict):
     usage: dict[str, Any] | None
     generated_by: str | None
     """The language model that wrote it; null: it is quoted from documents."""
-    recollect: AnswerJson | None
+    recollect: Answer | None
 
 
 @router.post(
@@ -361,7 +362,7 @@ class _Reply:
             "truncation": "disabled",
             "usage": None if answer is None else _usage(answer.usage),
             "generated_by": None if answer is None else answer.model,
-            "recollect": None if answer is None else answer_json(answer),
+            "recollect": None if answer is None else json_of(shown_answer(answer)),
         }
 
 

@@ -12,12 +12,12 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recollect.errors import NotFoundError
+from recollect.ingest.report import FileError
 from recollect.model.search_options import MAX_QUERY_CHARACTERS
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
 from recollect.pipeline.refreshing import known_roots
-from recollect.replies.documents import FileErrorJson
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Administrator, Asking, Reader
 from recollect.server.openai.errors import RefusedRequestError
@@ -74,7 +74,7 @@ class ReloadStatsJson(RagStatsJson):
     updated: NotRequired[int]
     removed: NotRequired[int]
     unchanged: NotRequired[int]
-    failed: NotRequired[list[FileErrorJson]]
+    failed: NotRequired[list[FileError]]
     """Files that could not be read or stored: the first hundred."""
     skipped: NotRequired[list[SkippedSourceJson]]
     """Folders that are not there, and why they were not read; their documents stay."""

@@ -41,7 +41,7 @@ from recollect.replies.conversations import (
     forgotten_turns_json,
     session_content_json,
 )
-from recollect.replies.retrieval import AnswerJson, answer_json
+from recollect.replies.retrieval import shown_answer
 from recollect.server.admission import hand_over
 from recollect.server.bodies import Body, ChatBody, Moment
 from recollect.server.bound import bind
@@ -395,12 +395,12 @@ def _ended(view: View, session: str) -> int | None:
 @router.post(
     "/chat",
     summary="Ask a question in a conversation",
-    response_model=AnswerJson,
+    response_model=Answer,
     responses={200: {"content": documented_events(*ANSWER_EVENTS)}, **documented(404, 422, 502)},
 )
 async def chat(
     body: ChatBody, caller: Participant, service: Asking, request: Request, keep: KeepStream = None
-) -> Response | AnswerJson:
+) -> Response | Answer:
     """As `recollect chat`: it may lean on what was said before, and question and answer are remembered.
 
     The answer's turn keeps its `rag_sources`: which documents it cites, in which versions, and where. With
@@ -415,10 +415,10 @@ async def chat(
         events = answer_events(service.streams.stream(ask), explain=body.explain or keep is not None)
         return answer_response(service.kept, events, partial(hand_over, request), seconds=keep)
 
-    def whole() -> AnswerJson:
+    def whole() -> Answer:
         *_, answer = ask()
         assert isinstance(answer, Answer)
-        return answer_json(answer, explain=body.explain)
+        return shown_answer(answer, explain=body.explain)
 
     return await while_connected(request, service.streams.run(whole))
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Query, Request
 from pydantic import AfterValidator, Field
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from recollect.errors import FetchError, UsageError
 from recollect.fetching.crawl import CrawlPlan
@@ -14,20 +15,13 @@ from recollect.fetching.urls import parse_url
 from recollect.model import Document, IngestResult
 from recollect.model.contents import DocumentChunk, DocumentOutline, DocumentPart
 from recollect.model.document_record import DocumentRecord, Duplicates, SameDocument
-from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff
+from recollect.model.history import DocumentHistory, ErasureReceipt, VersionDiff, VersionRecord
 from recollect.model.job import Job
 from recollect.model.page import Page
 from recollect.model.time import read_time
 from recollect.operations.values import Name, Number, Text
 from recollect.pipeline import View
 from recollect.pipeline.contents import MAX_CHARACTERS
-from recollect.replies.documents import (
-    DocumentIdJson,
-    LifetimeJson,
-    RestoredVersionJson,
-    lifetime_json,
-    restored_version_json,
-)
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Asking, DocumentReader, DocumentWriter, PageCursor, PageLimit, Reader, Writer
 from recollect.server.downloads import original_reply
@@ -182,6 +176,13 @@ class LifetimeBody(Body):
     ttl: Name | None = Field(description="From now on, such as 12h or 30d; null or never: for ever.")
 
 
+class DocumentIds(TypedDict):
+    """Documents that were named otherwise; several of a source that documents with ids share."""
+
+    document_id: int
+    document_ids: list[int]
+
+
 router = APIRouter(tags=["documents"], responses=documented(404))
 
 
@@ -258,7 +259,7 @@ def named(
     several: Annotated[
         bool, Query(description="Reply with every document of a source that documents with ids share, not with a 400.")
     ] = False,
-) -> DocumentIdJson:
+) -> DocumentIds:
     """One that may be read. A closed one has its name still, where no other has it."""
     found = caller.view(collections=collection or None).documents.resolve([source], each_one=not several)
     return {"document_id": found[0], "document_ids": found}
@@ -315,18 +316,16 @@ def reingest(document_id: Number, body: RereadBody, caller: DocumentWriter) -> I
 
 
 @router.post("/documents/{document_id}/restore", summary="Restore a version")
-def restore(document_id: Number, body: RestoreBody, caller: DocumentWriter) -> RestoredVersionJson:
+def restore(document_id: Number, body: RestoreBody, caller: DocumentWriter) -> IngestResult:
     """What it said becomes the newest version. Department, tags and grants stay as they are."""
-    department = caller.documents.history(document_id).department
-    return restored_version_json(caller.documents.restore(document_id, body.version), department=department)
+    return caller.documents.restore(document_id, body.version)
 
 
 @router.put("/documents/{document_id}/ttl", summary="Decide how long a document is found")
-def set_ttl(document_id: Number, body: LifetimeBody, caller: DocumentWriter) -> LifetimeJson:
+def set_ttl(document_id: Number, body: LifetimeBody, caller: DocumentWriter) -> VersionRecord:
     """From now on; then it is closed as though it were deleted, and its history stays."""
     caller.documents.set_ttl(document_id, body.ttl)
-    history = caller.documents.history(document_id)
-    return lifetime_json(document_id, history)
+    return caller.documents.history(document_id).versions[-1]
 
 
 @router.get("/duplicates", summary="List documents that have the same text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -10,8 +11,9 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from recollect.context import RetrievalWeights
-from recollect.model import RetrievalOptions
+from recollect.model import Answer, RetrievalOptions, SearchReply
 from recollect.model.contents import DocumentEntry, GrepReply
+from recollect.model.history import EvidenceDiff
 from recollect.model.page import Page
 from recollect.pipeline import View
 from recollect.pipeline.standpoint import EVERY_COLLECTION
@@ -21,16 +23,7 @@ from recollect.replies.contexts import (
     assembled_context_json,
     context_assembly_json,
 )
-from recollect.replies.documents import EvidenceDiffJson, evidence_diff_json
-from recollect.replies.retrieval import (
-    AnswerJson,
-    SearchHintsJson,
-    SearchReplyJson,
-    WhyNotJson,
-    answer_json,
-    search_reply_json,
-    why_not_json,
-)
+from recollect.replies.retrieval import SearchHintsJson, WhyNotJson, shown_answer, why_not_json
 from recollect.server.admission import hand_over
 from recollect.server.bodies import (
     AskBody,
@@ -60,7 +53,7 @@ from recollect.server.sse import (
 router = APIRouter(tags=["retrieval"], responses=documented(404))
 
 
-@router.post("/search", summary="Find the passages that answer a query", response_model=SearchReplyJson)
+@router.post("/search", summary="Find the passages that answer a query", response_model=SearchReply)
 async def search(body: SearchBody, caller: Reader, request: Request) -> Response:
     """As `recollect query --json`: best first, with offsets into the documents' contents."""
     return await service_of(request).searches.run(request, _found, caller, body)
@@ -70,7 +63,7 @@ def _found(caller: View, body: SearchBody) -> Response:
     view, options = body.searched(caller)
     reply = view.search(body.query, options)
     # Written here, where a thread is at it already: FastAPI would hand it to another one to look it through once more.
-    return json_response(search_reply_json(reply, warnings=[] if reply.results else hints(view, options)))
+    return json_response(reply if reply.results else replace(reply, warnings=(*reply.warnings, *hints(view, options))))
 
 
 @router.post("/search/hints", summary="Why filters find nothing")
@@ -132,16 +125,14 @@ def _put_together(caller: View, body: AssemblyBody) -> ContextAssemblyJson:
 
 
 @router.post("/diff", summary="How the evidence for a question changed")
-async def diff(body: DiffBody, caller: Reader, service: Asking, request: Request) -> EvidenceDiffJson:
+async def diff(body: DiffBody, caller: Reader, service: Asking, request: Request) -> EvidenceDiff:
     """As `recollect diff --json`: what came, went, changed and stayed from one moment to another."""
     return await service.searches.run(request, _changed, caller, body)
 
 
-def _changed(caller: View, body: DiffBody) -> EvidenceDiffJson:
+def _changed(caller: View, body: DiffBody) -> EvidenceDiff:
     view, options = body.searched(caller)
-    return evidence_diff_json(
-        view.documents.diff_evidence(body.question, from_time=body.from_, to_time=body.to, options=options)
-    )
+    return view.documents.diff_evidence(body.question, from_time=body.from_, to_time=body.to, options=options)
 
 
 @router.post("/why-not", summary="Why a search misses a document")
@@ -158,12 +149,12 @@ def _missed(caller: View, body: WhyNotBody) -> WhyNotJson:
 @router.post(
     "/ask",
     summary="Answer a question from the documents",
-    response_model=AnswerJson,
+    response_model=Answer,
     responses={200: {"content": documented_events(*ANSWER_EVENTS)}, **documented(502)},
 )
 async def ask(
     body: AskBody, caller: Reader, service: Asking, request: Request, keep: KeepStream = None
-) -> Response | AnswerJson:
+) -> Response | Answer:
     """With citations, or a refusal.
 
     With `Accept: text/event-stream` it comes as it is written: `sources`, then `token` for each checked sentence,
@@ -180,9 +171,9 @@ async def ask(
     return await while_connected(request, service.streams.run(_answered, view, body.question, options))
 
 
-def _answered(view: View, question: str, options: RetrievalOptions) -> AnswerJson:
+def _answered(view: View, question: str, options: RetrievalOptions) -> Answer:
     answer = view.ask(question, options)
-    return answer_json(answer, explain=options.explain, warnings=hints(view, options) if answer.refused else [])
+    return shown_answer(answer, explain=options.explain, warnings=hints(view, options) if answer.refused else [])
 
 
 def json_response(reply: object) -> Response:

@@ -16,12 +16,12 @@ from starlette.requests import ClientDisconnect
 from typing_extensions import TypedDict
 
 from recollect.ingest.records import records_of
+from recollect.ingest.report import IngestReport
 from recollect.model.job import Job
 from recollect.model.original import Original
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.ingesting import store_records
-from recollect.replies.documents import IngestReportJson, ingest_report_json
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Writer
 from recollect.server.forms import LINES, Form, form_of, received_form
@@ -163,7 +163,7 @@ async def import_lines(
         Text, Query(min_length=1, max_length=10_000, description="What the report calls the lines.")
     ] = "import",
     first_line: Annotated[int, Query(ge=1, le=_HIGHEST, description="The number of the first one there.")] = 1,
-) -> IngestReportJson:
+) -> IngestReport:
     """As `recollect import --json`: one document, or one chunk, a line; replies when all of them are stored.
 
     A line that cannot be read is an error of the report and stops no other. A long file is sent in parts.
@@ -176,9 +176,9 @@ async def import_lines(
         return await run_in_threadpool(_stored, place, lines, file, first_line, force)
 
 
-def _stored(view: View, lines: IO[bytes], named: str, first_line: int, force: bool) -> IngestReportJson:
+def _stored(view: View, lines: IO[bytes], named: str, first_line: int, force: bool) -> IngestReport:
     records = records_of(lines, most=_MOST_OF_A_LINE, first=first_line)
-    return ingest_report_json(store_records(view.standpoint, records, named=named, force=force))
+    return store_records(view.standpoint, records, named=named, force=force)
 
 
 @asynccontextmanager
