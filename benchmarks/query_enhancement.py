@@ -32,10 +32,10 @@ from recollect.ingest.prepare import completed, searchable_text, with_neighbours
 from recollect.model import Document
 from recollect.retrieval import fusion
 from recollect.retrieval.analysis import Analyzer, lexeme
-from recollect.retrieval.bm25 import K1, B, idf
 from recollect.retrieval.enhance.feedback import FeedbackSettings, PseudoRelevanceFeedback, moved_query
 from recollect.retrieval.enhance.plan import QueryPlan, enhance, expanded_weights
 from recollect.retrieval.enhance.synonyms import SynonymEnhancer, find_acronyms
+from recollect.retrieval.lexical import K1, B, idf
 
 ROOT = Path(__file__).resolve().parents[1]
 ANALYZER = Analyzer("en")

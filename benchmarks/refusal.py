@@ -37,8 +37,8 @@ from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
 from recollect.model import Document, RetrievedContext
 from recollect.retrieval.analysis import Analyzer
-from recollect.retrieval.bm25 import K1, B, idf
 from recollect.retrieval.fusion import weighted
+from recollect.retrieval.lexical import K1, B, idf
 
 ROOT = Path(__file__).resolve().parents[1]
 ARM_SIZE = 100

@@ -29,7 +29,7 @@ from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
 from recollect.ingest.prepare import searchable_text, with_neighbours
 from recollect.model import Chunk, Document
-from recollect.retrieval import bm25, fusion
+from recollect.retrieval import fusion, lexical
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.rerank.apply import apply
 from recollect.retrieval.rerank.base import Candidate
@@ -58,15 +58,15 @@ class Lexical:
         self.count = len(bags)
         self.postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
         for index, bag in enumerate(bags):
-            saturation = bm25.K1 * (1 - bm25.B + bm25.B * bag.total() / average)
+            saturation = lexical.K1 * (1 - lexical.B + lexical.B * bag.total() / average)
             for term, frequency in bag.items():
-                self.postings[term].append((index, frequency * bm25.MAX_WEIGHT / (frequency + saturation)))
+                self.postings[term].append((index, frequency * lexical.MAX_WEIGHT / (frequency + saturation)))
 
     def scores(self, query: str) -> np.ndarray:
         scores = np.zeros(self.count)
         for term, count in Counter(ANALYZER.query_terms(query)).items():
             postings = self.postings.get(term, ())
-            weight = count * bm25.idf(len(postings), self.count)
+            weight = count * lexical.idf(len(postings), self.count)
             for index, value in postings:
                 scores[index] += weight * value
         return scores

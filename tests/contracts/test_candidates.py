@@ -16,7 +16,6 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ModelChangedError
 from recollect.model import Scope
 from recollect.model.collection import Collection
-from recollect.retrieval.bm25 import K1, B
 from recollect.retrieval.candidates import (
     CandidateRequest,
     Candidates,
@@ -26,6 +25,7 @@ from recollect.retrieval.candidates import (
     analyzer_of,
 )
 from recollect.retrieval.enhance.plan import Expansion, QueryPlan
+from recollect.retrieval.lexical import K1, B
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.filters import MatchingVersions
 from recollect.store.store import Store

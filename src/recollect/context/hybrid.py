@@ -19,8 +19,8 @@ from recollect.model.feedback import FeedbackCounts
 from recollect.model.memory import Episode, Recollection
 from recollect.model.record import Public, Record, public
 from recollect.retrieval.analysis import Analyzer, term_frequencies
+from recollect.retrieval.ranking import on_one_scale
 from recollect.retrieval.rerank.apply import scores_of_texts
-from recollect.retrieval.spaces import on_one_scale
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -11,11 +11,11 @@ from recollect.memory.validation import checked_name, checked_options, checked_q
 from recollect.model.facts import RecalledFact
 from recollect.model.memory import RecallOptions
 from recollect.model.record import fields_of
-from recollect.retrieval import bm25, fusion
+from recollect.retrieval import fusion
 from recollect.retrieval.candidates import Candidates
 from recollect.retrieval.indexing import REFERENCE_LENGTH, TurnTerms
-from recollect.retrieval.lexical import LexicalQuery, complete, judged, take
-from recollect.retrieval.spaces import joined
+from recollect.retrieval.lexical import LexicalQuery, choose_terms, complete, judged, query_weights, take
+from recollect.retrieval.ranking import joined
 from recollect.store.recall import MemoryTable, Place, RecallRepository, SearchedSessions, Window
 
 if TYPE_CHECKING:
@@ -215,8 +215,8 @@ class MemorySearcher:
         if not counts:
             return LexicalQuery({})
         known = self._recalls.document_frequencies(scope, list(counts), session_ids=searched.session_ids)
-        weights = bm25.query_weights(counts, document_frequencies=known, chunks=searched.turns)
-        choice = bm25.choose_terms({lexeme: known[lexeme] for lexeme in weights}, budget=CANDIDATE_BUDGET)
+        weights = query_weights(counts, document_frequencies=known, chunks=searched.turns)
+        choice = choose_terms({lexeme: known[lexeme] for lexeme in weights}, budget=CANDIDATE_BUDGET)
         return LexicalQuery(
             weights,
             reference_length=REFERENCE_LENGTH,

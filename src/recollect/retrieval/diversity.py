@@ -6,6 +6,7 @@ import math
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,6 +96,21 @@ def _require_usable(relevance: npt.NDArray[np.float64], rows: Vectors, lambda_: 
     if not (np.isfinite(relevance).all() and np.isfinite(rows).all()):
         message = "scores and vectors must be finite numbers"
         raise UsageError(message)
+
+
+def side_by_side(vectors: Sequence[Vectors], models: Sequence[str | None]) -> Vectors:
+    """Vectors of several models as rows of one length: those of different models resemble each other in nothing.
+
+    Args:
+        vectors: Those of one model are of one length.
+        models: The model of each.
+    """
+    lengths = {model: len(vector) for vector, model in zip(vectors, models, strict=True)}
+    starts = dict(zip(lengths, accumulate(lengths.values(), initial=0), strict=False))
+    matrix = np.zeros((len(vectors), sum(lengths.values())), np.float32)
+    for row, vector, model in zip(matrix, vectors, models, strict=True):
+        row[starts[model] : starts[model] + len(vector)] = vector
+    return matrix
 
 
 @dataclass(frozen=True, slots=True)

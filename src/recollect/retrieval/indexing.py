@@ -12,7 +12,7 @@ import numpy.typing as npt
 from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_part, language_of_text
 from recollect.model.terms import TermCounts
-from recollect.retrieval import bm25
+from recollect.retrieval import lexical
 from recollect.retrieval.analysis import Analyzer, language_code, lexeme, term_frequencies
 from recollect.retrieval.enhance.synonyms import definitions
 from recollect.store.search_rows import LexicalRow
@@ -113,7 +113,7 @@ class TermIndexer:
         sizes = [len(one.lexemes) for one in terms]
         lengths = np.repeat(np.array([one.length for one in terms], dtype=np.float64), sizes)
         counts = np.concatenate([one.counts for one in terms])
-        weights = bm25.weights(counts, lengths, average_length=reference_length)
+        weights = lexical.weights(counts, lengths, average_length=reference_length)
         return [_row(one, own) for one, own in zip(terms, _split(weights, sizes), strict=True)]
 
     def acronyms(self, content: str) -> list[tuple[str, str, int]]:
@@ -136,8 +136,8 @@ class TermIndexer:
 
 def _row(terms: TermCounts, weights: npt.NDArray[np.float32]) -> LexicalRow:
     lexemes = terms.lexemes
-    if len(lexemes) > bm25.MAX_ELEMENTS:
-        kept = bm25.heaviest(lexemes, weights)
+    if len(lexemes) > lexical.MAX_ELEMENTS:
+        kept = lexical.heaviest(lexemes, weights)
         lexemes, weights = lexemes[kept], weights[kept]
     return LexicalRow(terms.length, lexemes, weights)
 
@@ -198,8 +198,8 @@ class TurnTerms:
             counts: Parallel to ``lexemes``: how often each occurs, more than 0, fractions allowed.
             length: The turn's number of terms, counted the same way.
         """
-        weights = bm25.weights(counts, np.array([length]), average_length=REFERENCE_LENGTH)
-        if len(lexemes) > bm25.MAX_ELEMENTS:
-            kept = bm25.heaviest(lexemes, weights)
+        weights = lexical.weights(counts, np.array([length]), average_length=REFERENCE_LENGTH)
+        if len(lexemes) > lexical.MAX_ELEMENTS:
+            kept = lexical.heaviest(lexemes, weights)
             return lexemes[kept], weights[kept]
         return lexemes, weights

@@ -8,14 +8,15 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from cachetools import LRUCache
 
-from recollect.embedding.models import DEFAULT_MODEL, known_model
+from recollect.embedding import models
+from recollect.embedding.models import DEFAULT_MODEL
 from recollect.errors import RecollectError
 from recollect.languages import AUTO, DEFAULT_LANGUAGE, language_of_text, shares_script
 
@@ -299,6 +300,9 @@ def meaning_share(query: str, collections: Sequence[Collection], known: Callable
 
 
 logger = logging.getLogger(__name__)
+
+#: A search asks of its model several times.
+known_model = lru_cache(maxsize=256)(models.known_model)
 
 # Embedding models whose meters are kept.
 _MODELS = 32

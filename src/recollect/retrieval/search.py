@@ -23,7 +23,6 @@ from recollect.model import (
 )
 from recollect.model.search_options import MAX_CANDIDATES, MAX_RERANK_CANDIDATES, at_moment, require_width, validate
 from recollect.retrieval.analysis import lexeme, term_frequencies
-from recollect.retrieval.bm25 import query_weights
 from recollect.retrieval.cache import Claim, ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.candidates import (
     CandidateRequest,
@@ -37,7 +36,17 @@ from recollect.retrieval.candidates import (
     tells_origins,
 )
 from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, query_vector
-from recollect.retrieval.ranking import Ranker, RankingSettings, RerankerMaker
+from recollect.retrieval.lexical import query_weights
+from recollect.retrieval.ranking import (
+    Ranker,
+    RankingSettings,
+    RerankerMaker,
+    VectorSpace,
+    joined,
+    merged,
+    pooled,
+    spaces_of,
+)
 from recollect.retrieval.relevance import (
     MeaningShare,
     ModelLanguages,
@@ -49,7 +58,6 @@ from recollect.retrieval.relevance import (
 )
 from recollect.retrieval.retrievers import MODES
 from recollect.retrieval.shaping import ChunkReader, Shaper, StalenessNotes, with_roots
-from recollect.retrieval.spaces import VectorSpace, joined, merged, pooled, spaces_of
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions, removed_by_condition
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from recollect.model import CompleteOptions, PassageNote, RetrievedContext, SearchExplain
 from recollect.model.document import SECTIONS
 from recollect.model.passage import AlsoIn
-from recollect.retrieval.diversity import collapse_duplicates, mmr
+from recollect.retrieval.diversity import collapse_duplicates, mmr, side_by_side
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
-from recollect.retrieval.spaces import side_by_side
 from recollect.store.identities import names_with_roots
 
 if TYPE_CHECKING:

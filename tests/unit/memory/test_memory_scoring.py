@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recollect.memory.indexing import FADING, FOLLOWING, faded, followed, mixed
 from recollect.model.terms import TermCounts
-from recollect.retrieval import bm25
+from recollect.retrieval import lexical
 from recollect.retrieval.indexing import REFERENCE_LENGTH, TurnTerms
 from recollect.retrieval.lexical import LexicalQuery, rescored, words_in
 from recollect.store.search_rows import LexicalRows
@@ -91,9 +91,9 @@ def test_scores_are_those_of_bm25_under_todays_average(turn: TermCounts, average
     lexemes, stored = words.turn_weights(lexemes, occurrences, length=length)
     question = dict.fromkeys((*lexemes.tolist()[::2], 99), 1.5)
     score = scored(question, lengths=[length], counts=[len(lexemes)], lexemes=lexemes, stored=stored, average=average)
-    saturation = bm25.K1 * (1 - bm25.B + bm25.B * length / average)
+    saturation = lexical.K1 * (1 - lexical.B + lexical.B * length / average)
     expected = sum(
-        1.5 * count * bm25.MAX_WEIGHT / (count + saturation)
+        1.5 * count * lexical.MAX_WEIGHT / (count + saturation)
         for lexeme, count in zip(lexemes.tolist(), occurrences.tolist(), strict=True)
         if lexeme in question
     )

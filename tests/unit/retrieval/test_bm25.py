@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import UsageError
-from recollect.retrieval.bm25 import (
+from recollect.retrieval.lexical import (
     BESIDE,
     K1,
     MAX_WEIGHT,
     B,
     choose_terms,
-    covered,
     document_weights,
     idf,
     matches,
@@ -25,6 +24,7 @@ from recollect.retrieval.bm25 import (
     stored_scores,
     term_frequency,
     upper_bound,
+    weights_held,
 )
 
 texts = st.lists(st.lists(st.integers(1, 12), min_size=1, max_size=40), min_size=1, max_size=12)
@@ -117,10 +117,10 @@ def test_terms_that_are_looked_up_besides_change_no_score(texts, query, besides,
     alone, together = (laid_out(terms, candidates(texts, reference)) for terms in (weights, {*weights, *besides}))
     asked = {"reference_length": reference, "average_length": average}
     assert rescore(weights, **together, **asked).tolist() == rescore(weights, **alone, **asked).tolist()
-    for scores in (stored_scores, covered):
+    for scores in (stored_scores, weights_held):
         assert scores(weights, together["found"]).tolist() == scores(weights, alone["found"]).tolist()
     holds = [math.fsum(weights.get(lexeme, 0) for lexeme in lexemes) for _, lexemes, _ in held]
-    assert covered(weights, together["found"]).tolist() == pytest.approx(holds)
+    assert weights_held(weights, together["found"]).tolist() == pytest.approx(holds)
 
 
 def test_rescore_without_query_or_candidates():

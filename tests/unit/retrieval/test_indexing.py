@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model.terms import TermCounts
-from recollect.retrieval import bm25
+from recollect.retrieval import lexical
 from recollect.retrieval.analysis import Analyzer, term_frequencies
 from recollect.retrieval.indexing import TermIndexer
 
@@ -33,7 +33,7 @@ def test_weights_are_those_of_each_chunk_alone(texts: list[str], reference_lengt
     indexer = TermIndexer("en", salt=1)
     counts = indexer.count(texts)
     for terms, row in zip(counts, indexer.weigh(counts, reference_length=reference_length), strict=True):
-        alone = bm25.document_weights(
+        alone = lexical.document_weights(
             dict(zip(terms.lexemes.tolist(), terms.counts.tolist(), strict=True)),
             length=terms.length,
             average_length=reference_length,
@@ -43,13 +43,13 @@ def test_weights_are_those_of_each_chunk_alone(texts: list[str], reference_lengt
 
 
 def test_a_chunk_of_more_terms_than_can_be_stored_keeps_the_heaviest():
-    count = bm25.MAX_ELEMENTS + 5
+    count = lexical.MAX_ELEMENTS + 5
     counts = np.ones(count, np.int32)
     counts[-3:] = 7
     [row] = TermIndexer("en", salt=1).weigh(
         [TermCounts(int(counts.sum()), np.arange(1, count + 1, dtype=np.int32), counts)], reference_length=10.0
     )
-    assert len(row.lexemes) == bm25.MAX_ELEMENTS
+    assert len(row.lexemes) == lexical.MAX_ELEMENTS
     assert (np.diff(row.lexemes) > 0).all()
     assert set(range(count - 2, count + 1)) <= set(row.lexemes.tolist())
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from recollect.errors import UsageError
 from recollect.interruption import TimedCalls, check
-from recollect.retrieval import bm25
+from recollect.retrieval import lexical
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.rerank.base import Candidate, Reranker
 
@@ -97,7 +97,7 @@ class Bm25Reranker:
     frequencies and average length. Here all candidates are counted by the same ones.
 
     With few candidates that the first stage all chose for the same words, the candidates' own document frequencies
-    say little, and a collection's are better. The ranking function is that of `recollect.retrieval.bm25`.
+    say little, and a collection's are better. The ranking function is that of `recollect.retrieval.lexical`.
 
     Args:
         language: Of the texts, ISO 639-1.
@@ -164,12 +164,12 @@ def scores_of_texts(
         document_frequencies = {term: sum(term in terms for terms in counted) for term in wanted}
         chunks = len(counted)
     weights = {
-        term: count * bm25.idf(document_frequencies.get(term, 0), max(chunks, 1)) for term, count in wanted.items()
+        term: count * lexical.idf(document_frequencies.get(term, 0), max(chunks, 1)) for term, count in wanted.items()
     }
-    saturations = [bm25.K1 * (1 - bm25.B + bm25.B * length / average) for length in lengths]
+    saturations = [lexical.K1 * (1 - lexical.B + lexical.B * length / average) for length in lengths]
     return [
         math.fsum(
-            weights[term] * terms[term] * bm25.MAX_WEIGHT / (terms[term] + saturation)
+            weights[term] * terms[term] * lexical.MAX_WEIGHT / (terms[term] + saturation)
             for term in weights.keys() & terms.keys()
         )
         for terms, saturation in zip(counted, saturations, strict=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.llm.scripted import ScriptedChatModel
-from recollect.retrieval import bm25
+from recollect.retrieval import lexical
 from recollect.retrieval.analysis import Analyzer, lexeme
 from recollect.retrieval.enhance.generated import HydeEnhancer, MultiQueryEnhancer
 from recollect.retrieval.enhance.plan import (
@@ -112,7 +112,7 @@ def test_the_original_words_win_over_their_expansion_however_rare_it_is(idfs, le
 
     def score(words):
         counts = {number(word): 1 for word in words}
-        document = bm25.document_weights(counts, length=length, average_length=100)
+        document = lexical.document_weights(counts, length=length, average_length=100)
         return sum(weights.get(key, 0.0) * value for key, value in document.items())
 
     assert 0 < score(expansion) <= weight * score(originals) * (1 + 1e-5)
