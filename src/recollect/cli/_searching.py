@@ -1,4 +1,4 @@
-"""How a command searches, and what: a collection, all of them, or a session's documents, alone or with collections."""
+"""How a command searches, and what: a collection, all of them, or a session's documents, now or as of a time."""
 
 from __future__ import annotations
 
@@ -21,21 +21,27 @@ from recollect.model.search_options import (
     options_named,
     search_options,
 )
-from recollect.model.time import Duration, MomentRange
+from recollect.model.time import Duration, MomentRange, read_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from recollect.config import RAGConfig
     from recollect.model.collection import Collection
     from recollect.pipeline import View
 
+
 _T = TypeVar("_T")
+
 
 #: Stands for every collection.
 EVERYWHERE = "*"
 
+
 _PANEL = "Sessions"
+
+
 # Collections that a message names.
 _NAMED = 5
 
@@ -56,12 +62,16 @@ _TYPES: dict[Any, Any] = {
     Duration | None: str | None,
     MomentRange | None: str | None,
 }
+
+
 _READERS: dict[Any, Callable[[Any], object]] = {
     FusionMethod | None: lambda given: given and given.value,
     tuple[str, ...]: lambda given: tuple(given or ()),
     Mapping[str, Any]: lambda given: key_values(given or (), option="--where"),
     Mapping[str, Any] | None: lambda given: None if given is None else _json_object(given),
 }
+
+
 _MORE = {tuple[str, ...]: "; repeat for more.", Mapping[str, Any]: " (as JSON, or else as text); repeat for more."}
 
 
@@ -241,3 +251,50 @@ def empty_collection(view: View) -> str | None:
 
 def _collections(view: View) -> list[Collection]:
     return [*view.view(as_of=None, principal=None).collections.each()]
+
+
+_TIME_PANEL = "Time"
+
+
+@dataclass(frozen=True, kw_only=True)
+@taking("Time")
+class TimeOptions:
+    """As of when a command searches, and the times that what it finds must have.
+
+    Times are dates, ISO 8601, ``now``, or how long ago (``7d``); without a zone they are UTC.
+    """
+
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="What was known at this time: a date, a time (without a zone: UTC), or how long ago, such as 7d.",
+            rich_help_panel=_TIME_PANEL,
+        ),
+    ] = None
+
+    def moment(self) -> datetime | None:
+        """What ``--as-of`` means; None: now.
+
+        Raises:
+            UsageError: It is no time.
+        """
+        return None if self.as_of is None else read_time(self.as_of, name="--as-of")
+
+    def confine(self, options: RetrievalOptions) -> RetrievalOptions:
+        """The options of a search with the times that were given.
+
+        Raises:
+            UsageError: One of them is no time or no duration, or a range ends before it begins.
+        """
+        from recollect.model.search_options import time_limits
+
+        times = options_named(given_by(self))
+        confined = replace(
+            options,
+            event_window=times.event_window,
+            event_time_range=times.event_time_range,
+            ingestion_time_range=times.ingestion_time_range,
+        )
+        time_limits(confined, self.moment())
+        return confined

@@ -1,26 +1,38 @@
-"""Texts of documents on a terminal: harmless, short, with what matters marked."""
+"""Texts of documents on a terminal: harmless, short, with what matters marked; times and sizes in words."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable
+    from datetime import datetime
 
     from rich.console import Console, RenderableType
     from rich.text import Text
 
+    from recollect.model import PassageNote
     from recollect.retrieval.analysis import Analyzer
+
 
 # ANSI escape sequences: CSI, then OSC and its kin up to their terminator, then two-character ones.
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?|\x9b[0-?]*[ -/]*[@-~]"
 )
+
+
 # C0 and C1 controls but line feed and tab; marks that override the direction of what follows; lone surrogates.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
 _EMPHASIS = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])|`([^`\n]+)`")
+
+
 _WORD = re.compile(r"\w+(?:[-.'@]\w+)*")
+
+
 _SPACE = re.compile(r"\s+")
 
 
@@ -147,3 +159,34 @@ def _at_blanks(line: str, start: int, end: int) -> tuple[int, int]:
         blank = line.rfind(" ", end - 30, end)
         end = blank if blank > start else end
     return start, end
+
+
+def moment_words(moment: datetime | None) -> str:
+    """A time to the minute, in UTC; a day's first moment as the day."""
+    if moment is None:
+        return "undated"
+    midnight = (moment.hour, moment.minute, moment.second) == (0, 0, 0)
+    return moment.strftime("%Y-%m-%d" if midnight else "%Y-%m-%d %H:%M")
+
+
+def show_notes(console: Console, notes: Sequence[PassageNote]) -> None:
+    """Print why a passage is not the last word, each note a line."""
+    from rich.text import Text
+
+    for note in notes:
+        print_indented(console, Text("! ", style="bold yellow").append(one_line(note.text), "yellow not bold"), by=4)
+
+
+def moment_text(moment: datetime | None) -> str:
+    """A time for people, in UTC; nothing where there is none."""
+    return f"{moment:%Y-%m-%d %H:%M:%S}" if moment else ""
+
+
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    value = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:,.0f} {unit}" if unit == "bytes" or value >= 100 else f"{value:,.1f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} TB"

@@ -11,11 +11,9 @@ from rich.text import Text
 
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._notes import show_notes
 from recollect.cli._options import command
-from recollect.cli._searching import EVERYWHERE, Explain, SearchOptions, SessionOptions, vain
-from recollect.cli._terminal import inline_markup, one_line, plain, print_indented, shortened
-from recollect.cli._time import TimeOptions
+from recollect.cli._searching import EVERYWHERE, Explain, SearchOptions, SessionOptions, TimeOptions, vain
+from recollect.cli._terminal import inline_markup, one_line, plain, print_indented, shortened, show_notes
 from recollect.cli.providers import mention_models_once
 from recollect.cli.query import place
 from recollect.errors import UsageError
@@ -169,7 +167,7 @@ def show_citations(ctx: CommandContext, answer: Answer) -> None:
         quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
         quote.stylize_before("dim")
         print_indented(ctx.out, quote, by=4)
-        show_notes(ctx, citation.notes)
+        show_notes(ctx.out, citation.notes)
 
 
 def _show_unsupported(ctx: CommandContext, answer: Answer) -> None:

@@ -16,8 +16,7 @@ from recollect.cli import ask
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._searching import EVERYWHERE, SearchOptions
-from recollect.cli._time import TimeOptions
+from recollect.cli._searching import EVERYWHERE, SearchOptions, TimeOptions
 from recollect.cli.query import place
 from recollect.errors import RecollectError, UsageError
 from recollect.model import Answer, TokenUsage

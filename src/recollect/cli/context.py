@@ -1,4 +1,4 @@
-"""``recollect context``: documents, conversations and facts, as a language model should read them."""
+"""``recollect context``: documents, conversations and facts for a prompt; and ``feedback``: whether they helped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from recollect.model.time import read_time
 from recollect.replies.contexts import context_assembly_json, context_explain_json
 
 if TYPE_CHECKING:
-    from recollect.context import HybridContext
+    from recollect.context import HybridContext, WeightAdaptation
+
 
 _BUDGET = 2_000
 
@@ -48,11 +49,6 @@ class Focus(StrEnum):
 
 # What a strategy would pass over: it asks no conversations, or weighs nothing against anything.
 _WITHOUT_EFFECT = {Strategy.DOCUMENTS: ("--focus", "--session", "--user"), Strategy.EPISODIC: ("--focus",)}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, "context", collection=True, remote=True)(_context)
 
 
 def _context(
@@ -135,3 +131,81 @@ def _show(ctx: CommandContext, found: HybridContext, *, explain: bool) -> None:
         told = context_explain_json(found)
         used = found.weights
         ctx.note(f"weights: documents {used.rag:.2f}, memory {used.memory:.2f} ({told['feedback']})")
+
+
+feedback_app = typer.Typer(
+    help="Say whether passages of a context helped, and see or forget what that makes of the weights.",
+    no_args_is_help=True,
+)
+
+
+_Sources = Annotated[
+    list[str],
+    typer.Argument(metavar="SOURCE…", help="As the context named them: memory:chat-1, fact:7, hr/leave.md."),
+]
+
+
+_Conversation = Annotated[
+    str | None, typer.Option("--session", help="In contexts of this conversation; by default in all.")
+]
+
+
+def _helpful(ctx: CommandContext, *, sources: _Sources, conversation: _Conversation = None) -> int:
+    """Say that passages helped."""
+    return _give(ctx, sources, conversation, helpful=True)
+
+
+def _not(ctx: CommandContext, *, sources: _Sources, conversation: _Conversation = None) -> int:
+    """Say that passages did not help."""
+    return _give(ctx, sources, conversation, helpful=False)
+
+
+def _give(ctx: CommandContext, sources: list[str], conversation: str | None, *, helpful: bool) -> int:
+    with ctx.view(session=conversation) as view:
+        return _tell(ctx, view.feedback.give([argument_text(source) for source in sources], helpful=helpful))
+
+
+def _show_weights(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
+    """Show what feedback makes of the weights."""
+    with ctx.view(session=conversation) as view:
+        return _tell(ctx, view.feedback.weights())
+
+
+def _reset(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
+    """Forget the feedback: the weights are as before it."""
+    with ctx.view(session=conversation) as view:
+        count = view.feedback.reset()
+    if ctx.json:
+        ctx.emit({"forgotten": count})
+    else:
+        ctx.out.print(f"Forgot the feedback on {count:,} {'passage' if count == 1 else 'passages'}.")
+    return 0
+
+
+def _tell(ctx: CommandContext, adaptation: WeightAdaptation) -> int:
+    if ctx.json:
+        ctx.emit(adaptation)
+        return 0
+    weights = adaptation.weights
+    ctx.out.print(f"documents {weights.rag:.2f}, memory {weights.memory:.2f} ({adaptation.explanation})")
+    if not adaptation.on:
+        ctx.note("Contexts do not use this: set adaptive_weights = true in [rag.memory].")
+    return 0
+
+
+command(feedback_app, "helpful", remote=True)(_helpful)
+
+
+command(feedback_app, "not", remote=True)(_not)
+
+
+command(feedback_app, "show", remote=True)(_show_weights)
+
+
+command(feedback_app, "reset", remote=True)(_reset)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "context", collection=True, remote=True)(_context)
+    app.add_typer(feedback_app, name="feedback")

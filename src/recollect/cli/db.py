@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._json import shown
 from recollect.cli._options import command
 from recollect.cli._progress import WorkBar
-from recollect.cli._terminal import plain
-from recollect.cli.history import show_scrub
-from recollect.cli.status import size
+from recollect.cli._terminal import plain, size
+from recollect.cli.documents import show_scrub
 from recollect.errors import UsageError
 from recollect.model.record import json_of
 from recollect.store.attacks import attack
@@ -29,6 +29,35 @@ from recollect.store.restore import build_indexes, restore
 if TYPE_CHECKING:
     from recollect.model.tenant import Isolation
     from recollect.store.verification.reading import VerifyCheck, VerifyProgress, VerifyReport
+
+
+def _values(value: object, *names: str) -> dict[str, Any]:
+    """Attributes of an object as JSON values, in this order.
+
+    Args:
+        value: The object.
+        names: Of the attributes; ``key=attribute`` where it has another name in JSON.
+    """
+    pairs = (name.rpartition("=") for name in names)
+    return {key or attribute: _plain(getattr(value, attribute)) for key, _, attribute in pairs}
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """A value as JSON has it: times in ISO 8601, dataclasses and mappings as objects, what holds several as a list."""
+    match value:
+        case datetime():
+            return value.isoformat()
+        case Path():
+            return str(value)
+        case Mapping():
+            return dict(value)
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case _ if is_dataclass(value):
+            return _values(value, *(field.name for field in fields(value)))
+        case _:
+            return value
+
 
 app = typer.Typer(help="Migrate, check, mend, back up and restore the store.", no_args_is_help=True)
 
@@ -65,7 +94,7 @@ def _check(ctx: CommandContext) -> int:
         reads = None if replica is None else replica.status()
     if ctx.json:
         found = [{"problem": finding.problem, "count": finding.count} for finding in findings]
-        told = {} if reads is None else {"replica": shown(reads, "problem", "behind_bytes", "behind_seconds")}
+        told = {} if reads is None else {"replica": _values(reads, "problem", "behind_bytes", "behind_seconds")}
         ctx.emit({"ok": not findings, "findings": found, "isolation": _isolation_json(isolation), **told})
     elif findings:
         for finding in findings:
@@ -84,7 +113,7 @@ def _check(ctx: CommandContext) -> int:
 
 
 def _isolation_json(isolation: Isolation) -> dict[str, object]:
-    return shown(isolation, "in_force", "role", "login", "unguarded", "remedy")
+    return _values(isolation, "in_force", "role", "login", "unguarded", "remedy")
 
 
 def _show_isolation(ctx: CommandContext, isolation: Isolation) -> None:
@@ -274,9 +303,21 @@ def _restore(
 
 
 command(app, "migrate", local="it changes the tables of the database")(_migrate)
+
+
 command(app, "check", local="it looks at the database itself")(_check)
+
+
 command(app, "verify", local="it compares every row of the database with what it should be")(_verify)
+
+
 command(app, "attack", local="it attacks the database's own rules as another user of it")(_attack)
+
+
 command(app, "scrub", local="it rewrites the files of the database")(_scrub)
+
+
 command(app, "backup", local="it copies the database")(_backup)
+
+
 command(app, "restore", local="it fills a database")(_restore)

@@ -1,4 +1,4 @@
-"""``recollect documents``: list, show, delete and erase documents."""
+"""``recollect documents`` and ``history``: documents listed, shown, deleted and erased, and what became of them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import AccessOptions, ActorOptions
-from recollect.cli._command_context import CommandContext
+from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._searching import vain
-from recollect.cli._terminal import one_line, plain
-from recollect.cli.history import (
-    add_history_commands,
-    named_document,
-    named_documents,
-    show_receipt,
-)
+from recollect.cli._terminal import moment_text, one_line, plain
+from recollect.cli.logs import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.errors import ParseError
 from recollect.model import RetrievalOptions
 from recollect.model.page import MOST_OF_A_PAGE, cursor_at
@@ -34,14 +29,223 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.model import IngestResult
+    from recollect.model.audit import AuditRecord
     from recollect.model.document_record import DocumentRecord
+    from recollect.model.history import DocumentHistory, ErasureReceipt, ScrubReport, VersionDiff
     from recollect.pipeline import View
 
-app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
+
+_OPTIONAL = (("Event", "event_time"), ("until", "event_end"), ("Expires", "expires_at"))
+
+
+_Document = Annotated[str, typer.Argument(metavar="ID", help="A document, by number, by source or by given id.")]
+
+
+def named_documents(view: View, documents: list[str]) -> list[int]:
+    """The documents that the command line names, in the collection that it names; of a shared source, all.
+
+    Raises:
+        NotFoundError: One of them does not exist there.
+        UsageError: Several have one of the sources.
+    """
+    return view.documents.resolve([argument_text(one) for one in documents])
+
+
+def named_document(view: View, document: str) -> int:
+    """The one document that the command line names, by number, by source or by given id.
+
+    Raises:
+        NotFoundError: There is none.
+        UsageError: Several documents have that name.
+    """
+    (found,) = view.documents.resolve([argument_text(document)], each_one=True)
+    return found
+
+
+def _history(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    document: _Document,
+) -> int:
+    """List the versions of a document, deleted ones and those that expired included."""
+    with ctx.view(principal=actor.actor()) as view:
+        history = view.documents.history(named_document(view, document))
+    if ctx.json:
+        ctx.emit(history)
+    else:
+        _show_history(ctx, history)
+    return 0
+
+
+def _show_history(ctx: CommandContext, history: DocumentHistory) -> None:
+    ctx.out.print(Text(one_line(history.source), style="bold cyan"))
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Version", justify="right")
+    # Only what some version has: a terminal is eighty columns wide.
+    optional = [(name, field) for name, field in _OPTIONAL if any(getattr(one, field) for one in history.versions)]
+    for name in ("Known from", "to", *(name for name, _ in optional)):
+        table.add_column(name, no_wrap=True)
+    table.add_column("Characters", justify="right", no_wrap=True)
+    table.add_column("Title", overflow="fold")
+    for version in history.versions:
+        table.add_row(
+            str(version.version),
+            moment_text(version.known_from),
+            "now" if version.known_to is None else moment_text(version.known_to),
+            *(moment_text(getattr(version, field)) for _, field in optional),
+            f"{version.character_count:,}",
+            Text(one_line(version.title)),
+        )
+    ctx.out.print(table)
+
+
+def _diff(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    document: _Document,
+    from_: Annotated[
+        int | None, typer.Option("--from", metavar="VERSION", help="By default the one before --to.")
+    ] = None,
+    to: Annotated[int | None, typer.Option("--to", metavar="VERSION", help="By default the newest.")] = None,
+    context: Annotated[int, typer.Option(min=0, help="Unchanged lines around each change.")] = 3,
+) -> int:
+    """Show how the text of a document changed from one version to another."""
+    with ctx.view(principal=actor.actor()) as view:
+        known = named_document(view, document)
+        diff = view.documents.diff(known, from_version=from_, to_version=to, context_lines=context)
+    if ctx.json:
+        ctx.emit(diff)
+    else:
+        _show_diff(ctx, diff)
+    return 0
+
+
+def _show_diff(ctx: CommandContext, diff: VersionDiff) -> None:
+    if not diff.lines:
+        ctx.out.print(f"Versions {diff.from_version} and {diff.to_version} read the same.")
+        return
+    for line in diff.lines:
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        ctx.out.print(Text(plain(line), style=style), soft_wrap=True)
+
+
+def _restore(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    document: _Document,
+    version: Annotated[int, typer.Argument(metavar="VERSION", help="The version, from 1.")],
+) -> int:
+    """Make what an old version said the newest version.
+
+    Department, tags and grants stay as they are. The next ingest of an unchanged file leaves it alone.
+    """
+    with ctx.view(principal=actor.actor()) as view:
+        known = named_document(view, document)
+        written = view.documents.restore(known, version)
+    if ctx.json:
+        ctx.emit(written)
+    elif written.status == "unchanged":
+        ctx.out.print(f"Version {version} is the current one already.")
+    else:
+        ctx.out.print(f"Version {version} is current again, as version {written.version}.")
+    return 0
+
+
+def _ttl(
+    ctx: CommandContext,
+    actor: ActorOptions,
+    *,
+    document: _Document,
+    duration: Annotated[str, typer.Argument(metavar="DURATION", help="From now on, such as 12h or 30d, or never.")],
+) -> int:
+    """Decide how long a document is found from now on."""
+    with ctx.view(principal=actor.actor()) as view:
+        known = named_document(view, document)
+        view.documents.set_ttl(known, duration)
+        history = view.documents.history(known)
+        expires_at = history.versions[-1].expires_at
+    if ctx.json:
+        told = {"document": argument_text(document), "department": history.department}
+        ctx.emit({**told, "expires_at": expires_at and expires_at.isoformat()})
+    else:
+        ctx.out.print(f"It expires {moment_text(expires_at)} UTC." if expires_at else "It never expires.")
+    return 0
+
+
+def _receipts(ctx: CommandContext, *, limit: ReceiptLimit = 20, before: BeforeReceipt = None) -> int:
+    """List the receipts of erasures, newest first."""
+    return show_receipts(
+        ctx, "erase", limit=limit, before=before, describe=_erased_documents, nothing="Nothing has been erased."
+    )
+
+
+def _erased_documents(record: AuditRecord) -> str:
+    return f"documents {', '.join(str(one['document_id']) for one in record.details.get('documents', ())) or 'none'}"
+
+
+def show_scrub(ctx: CommandContext, report: ScrubReport) -> None:
+    """What a scrub did, for people."""
+    out = ctx.out
+    log = "" if report.log_segments is None else f", {report.log_segments:,} segments of the write-ahead log removed"
+    out.print(f"Written anew: {report.relations:,} tables and indexes{log}.", highlight=False)
+    if report.kept:
+        out.print(f"Could not be written anew: {', '.join(report.kept)}.", style="bold red", highlight=False)
+    looked = (
+        f"{report.files:,} files ({report.bytes / 1e6:,.0f} MB) were read for {report.strings:,} strings and hashes"
+    )
+    if report.found:
+        found = ", ".join(f"{count:,} in {file}" for file, count in report.found.items())
+        out.print(f"{looked}: still found {found}.", style="bold red", highlight=False)
+    elif report.proven:
+        out.print(f"{looked}: none is left.", style="green", highlight=False)
+    if report.held:
+        out.print(f"{report.held:,} strings were not looked for: rows of the store hold them.", highlight=False)
+
+
+def show_receipt(ctx: CommandContext, receipt: ErasureReceipt) -> None:
+    """A receipt for people."""
+    out = ctx.out
+    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in receipt.counts.items() if count)
+    out.print(f"Erased: {counts or 'nothing'}.", highlight=False)
+    probe = receipt.probe
+    looked = f"{probe.hashes:,} hashes and {probe.phrases:,} phrases in {probe.places:,} columns"
+    if receipt.complete:
+        out.print(f"Looked for {looked}: nothing is left.", style="green", highlight=False)
+    else:
+        found = ", ".join(f"{count:,} in {place}" for place, count in probe.found.items())
+        out.print(f"Looked for {looked}: still found {found}.", style="bold red", highlight=False)
+    if probe.mentions:
+        places = ", ".join(f"{count:,} in {place}" for place, count in probe.mentions.items())
+        said = (
+            f"Rows with its titles, paths, tags, metadata or short phrases, which anybody may have written: {places}."
+        )
+        out.print(said, style="yellow", highlight=False)
+    if receipt.scrub:
+        show_scrub(ctx, receipt.scrub)
+    if receipt.copies:
+        ids = ", ".join(map(str, receipt.copies))
+        out.print(f"The same content stands in other documents, which were not erased: {ids}.", style="yellow")
+    out.print("What remains, and until when:", style="bold")
+    for line in receipt.remains:
+        out.print(f"  {line}", highlight=False)
+    out.print(f"Receipt {receipt.receipt_id}: recollect documents receipts --json", style="dim", highlight=False)
+
+
+documents_app = typer.Typer(help="List, show, delete and erase documents.", no_args_is_help=True)
+
 
 _Documents = Annotated[list[str], typer.Argument(metavar="ID…", help="Documents, by number, by source or by given id.")]
+
+
 _Cursor = Annotated[str | None, typer.Option(help="Where the page begins, as the page before tells.")]
+
+
 _After = Annotated[int, typer.Option(min=0, hidden=True, help="As --cursor, by the id that stands last before it.")]
+
+
 _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -290,11 +494,35 @@ def _reread(
     return 1 if errors else 0
 
 
-command(app, "list", collection=True, remote=True)(_list)
-command(app, "show", collection=True, remote=True)(_show)
-command(app, "delete", collection=True, remote=True)(_delete)
-command(app, "erase", collection=True, remote=True)(_erase)
-command(app, "duplicates", remote=True)(_duplicates)
-command(app, "original", collection=True, remote=True)(_original)
-command(app, "reread", collection=True, remote=True)(_reread)
-add_history_commands(app)
+command(documents_app, "list", collection=True, remote=True)(_list)
+
+
+command(documents_app, "show", collection=True, remote=True)(_show)
+
+
+command(documents_app, "delete", collection=True, remote=True)(_delete)
+
+
+command(documents_app, "erase", collection=True, remote=True)(_erase)
+
+
+command(documents_app, "duplicates", remote=True)(_duplicates)
+
+
+command(documents_app, "original", collection=True, remote=True)(_original)
+
+
+command(documents_app, "reread", collection=True, remote=True)(_reread)
+
+
+for _name, _function in (("history", _history), ("diff", _diff), ("restore", _restore), ("ttl", _ttl)):
+    command(documents_app, _name, collection=True, remote=True)(_function)
+
+
+command(documents_app, "receipts", remote=True)(_receipts)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(documents_app, name="documents")
+    command(app, "history", collection=True, remote=True)(_history)

@@ -13,7 +13,7 @@ from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line
-from recollect.cli.history import named_documents
+from recollect.cli.documents import named_documents
 from recollect.errors import UsageError
 from recollect.model.access import GrantsReply
 

@@ -15,11 +15,11 @@ from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
-from recollect.cli._jobs import wait_for
 from recollect.cli._options import ChunkingOptions, command
 from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import one_line, plain
-from recollect.cli.contextualise import situate
+from recollect.cli.collection_models import situate
+from recollect.cli.jobs import wait_for
 from recollect.errors import ConflictError, UsageError
 from recollect.model.arguments import did_you_mean, whole_number
 from recollect.model.principal import read_permissions

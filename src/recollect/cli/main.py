@@ -114,10 +114,19 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 # Of commands that stand in another module than that of their name.
 _MODULES = {
     "eval": "evaluate",
-    "quality-test": "rag_test",
-    "calibrate": "rag_test",
-    "import": "transfer",
-    "export": "transfer",
+    **dict.fromkeys(("quality-test", "calibrate"), "rag_test"),
+    **dict.fromkeys(("import", "export"), "transfer"),
+    **dict.fromkeys(("why-not", "diff"), "evidence"),
+    **dict.fromkeys(("remember", "recall", "consolidate", "facts"), "memory"),
+    "feedback": "context",
+    **dict.fromkeys(("audit", "requests"), "logs"),
+    **dict.fromkeys(("keys", "logins"), "credentials"),
+    **dict.fromkeys(("status", "collections", "cleanup"), "store"),
+    "history": "documents",
+    "models": "providers",
+    **dict.fromkeys(("reembed", "contextualise"), "collection_models"),
+    **dict.fromkeys(("worker", "mcp"), "serve"),
+    "watch": "sources",
 }
 
 

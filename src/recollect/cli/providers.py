@@ -1,4 +1,4 @@
-"""``recollect providers``: whose models are configured and installed, whether they answer, and what else there is."""
+"""``recollect providers`` and ``models``: whose models are configured, and those on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import typer
 
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.cli._terminal import one_line
+from recollect.cli._terminal import one_line, size
+from recollect.embedding.models import DEFAULT_MODEL, ModelCache
 from recollect.errors import RecollectError
 from recollect.installation import install_command
 from recollect.llm.base import ChatMessage, complete
@@ -22,12 +23,15 @@ from recollect.pipeline.models import embedding_model, language_model, reranking
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig
+    from recollect.embedding.models import CachedModel
     from recollect.providers.catalogue import FoundKey, FoundServer
 
-app = typer.Typer(
+
+providers_app = typer.Typer(
     help="Whose models are configured and installed, whether they answer, and what else there is.",
     no_args_is_help=True,
 )
+
 
 _SECTIONS = ("embedding", "reranking", "answer")
 
@@ -38,7 +42,7 @@ class _Section(StrEnum):
     ANSWER = "answer"
 
 
-def _list(ctx: CommandContext) -> int:
+def _list_providers(ctx: CommandContext) -> int:
     """List the providers: what each can do, whether its package and its key are there, and what is configured."""
     from recollect.providers.catalogue import PROVIDERS, detect_keys
     from recollect.providers.registry import installed
@@ -163,7 +167,7 @@ def _detect(ctx: CommandContext) -> int:
 
     servers, keys = detect_servers(), detect_keys()
     if ctx.json:
-        ctx.emit({"servers": [_as_json(one) for one in servers], "keys": [_key_as_json(one) for one in keys]})
+        ctx.emit({"servers": [_server_as_json(one) for one in servers], "keys": [_key_as_json(one) for one in keys]})
         return 0
     blocks = [*map(_server_lines, servers), *map(_key_lines, keys)]
     for block in blocks:
@@ -179,7 +183,7 @@ def _detect(ctx: CommandContext) -> int:
     return 0
 
 
-def _as_json(one: FoundServer) -> dict[str, Any]:
+def _server_as_json(one: FoundServer) -> dict[str, Any]:
     return {"name": one.name, "provider": one.provider, "base_url": one.base_url, "models": list(one.models)}
 
 
@@ -238,6 +242,77 @@ def mention_models_once(ctx: CommandContext) -> None:
         ctx.note("Answers are quotes. To have a language model write them: recollect providers detect")
 
 
-command(app, "list", local="it is about the providers that this machine is configured with")(_list)
-command(app, "test", local="it is about the providers that this machine is configured with")(_test)
-command(app, "detect", local="it is about the providers that this machine is configured with")(_detect)
+command(providers_app, "list", local="it is about the providers that this machine is configured with")(_list_providers)
+
+
+command(providers_app, "test", local="it is about the providers that this machine is configured with")(_test)
+
+
+command(providers_app, "detect", local="it is about the providers that this machine is configured with")(_detect)
+
+
+models_app = typer.Typer(help="Fetch and list the embedding models on this machine.", no_args_is_help=True)
+
+
+def _pull(
+    ctx: CommandContext,
+    *,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="A known model, or a directory; by default the configured one."),
+    ] = None,
+) -> int:
+    """Fetch a model, verify it, and build what searching needs; afterwards no connection is needed."""
+    config = ctx.config
+    configured = config.embedding.model if config.embedding.provider == "local" else None
+    wanted = name or configured or DEFAULT_MODEL
+    settings = config.embedding.model_copy(update={"provider": "local", "model": wanted})
+    with ctx.pipeline(config.model_copy(update={"embedding": settings})) as rag:
+        files = rag.models.find(wanted)
+        fetched = files is None
+        # The first text builds the graph, which is kept beside the weights.
+        rag.embedder.embed_query("ready")
+        files = rag.models.pull(wanted)
+        entry = next((model for model in rag.models.list() if model.path == files.directory), None)
+    if ctx.json:
+        ctx.emit({"name": files.name, "path": str(files.directory), "fetched": fetched})
+        return 0
+    detail = f" ({size(entry.size_bytes)}, {', '.join(entry.precisions)})" if entry else ""
+    ctx.out.print(f"{files.name} is ready{detail} in {files.directory}", soft_wrap=True)
+    return 0
+
+
+def _list_models(ctx: CommandContext) -> int:
+    """List the models in the cache."""
+    cache = ModelCache(ctx.config.embedding.model_dir)
+    found = cache.list()
+    if ctx.json:
+        ctx.emit({"directory": str(cache.directory), "models": [_model_as_json(model) for model in found]})
+        return 0
+    for model in found:
+        ctx.out.print(f"{model.name}  {size(model.size_bytes)}  {', '.join(model.precisions) or 'not built yet'}")
+    if not found:
+        ctx.out.print("There is none yet. `recollect models pull` fetches the configured one.")
+    ctx.out.print(f"in {cache.directory}", style="dim", soft_wrap=True)
+    return 0
+
+
+def _model_as_json(model: CachedModel) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "precisions": list(model.precisions),
+        "size_bytes": model.size_bytes,
+        "path": str(model.path),
+    }
+
+
+command(models_app, "pull", local="it is about the models in this machine's cache")(_pull)
+
+
+command(models_app, "list", local="it is about the models in this machine's cache")(_list_models)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(providers_app, name="providers")
+    app.add_typer(models_app, name="models")

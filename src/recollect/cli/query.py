@@ -9,10 +9,18 @@ import typer
 
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._notes import show_notes
 from recollect.cli._options import command
-from recollect.cli._searching import EVERYWHERE, Explain, SearchOptions, SessionOptions, language_of, told_besides, vain
-from recollect.cli._time import TimeOptions
+from recollect.cli._searching import (
+    EVERYWHERE,
+    Explain,
+    SearchOptions,
+    SessionOptions,
+    TimeOptions,
+    language_of,
+    told_besides,
+    vain,
+)
+from recollect.cli._terminal import show_notes
 from recollect.errors import UsageError
 from recollect.model.search_options import validate
 
@@ -200,7 +208,7 @@ def _show_result(ctx: CommandContext, result: RetrievedContext, highlighter: Hig
     if result.also_in:
         others = ", ".join(dict.fromkeys(one.source for one in result.also_in))
         print_indented(ctx.out, Text(one_line(f"also in {others}"), style="dim"), by=4)
-    show_notes(ctx, result.notes)
+    show_notes(ctx.out, result.notes)
     if result.explain is not None:
         print_indented(ctx.out, Text(_explained(result.explain), style="dim"), by=4)
     ctx.out.print()

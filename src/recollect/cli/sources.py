@@ -1,37 +1,47 @@
-"""``recollect sources``: where documents come from, and how what changes there changes here."""
+"""``recollect sources`` and ``watch``: where documents come from, and how what changes there changes here."""
 
 from __future__ import annotations
 
 import json
+import signal
 from datetime import datetime
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext, argument_text
-from recollect.cli._options import command
+from recollect.cli._options import ChunkingOptions, command
 from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import one_line
-from recollect.cli.ingest import show_report
+from recollect.cli.ingest import prepare_collection, show_report, tell_queued
 from recollect.errors import RecollectError, SourceError, UsageError
 from recollect.model.page import MOST_OF_A_PAGE, Page
+from recollect.model.principal import read_permissions
 from recollect.model.record import json_of
+from recollect.pipeline.watching import ask_to_watch
 
 if TYPE_CHECKING:
+    from recollect.ingest.report import IngestReport
     from recollect.model.job import Job
     from recollect.model.source import SourceRecord
+    from recollect.pipeline.watching import Watching, WatchPass
 
-app = typer.Typer(
+
+sources_app = typer.Typer(
     help="Buckets, repositories, mailboxes and folders that are read, and refreshed: list, add, refresh, remove.",
     no_args_is_help=True,
 )
 
+
 _Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Its name.")]
 
 
-def _list(
+def _list_sources(
     ctx: CommandContext,
     *,
     everywhere: Annotated[bool, typer.Option("--everywhere", help="Of all collections.")] = False,
@@ -44,7 +54,7 @@ def _list(
     if ctx.json:
         ctx.emit(found)
     elif found:
-        _show(ctx, found, everywhere=everywhere)
+        _show_sources(ctx, found, everywhere=everywhere)
         if found.next_cursor is not None:
             ctx.note(f"There are more: recollect sources list --cursor {found.next_cursor}")
     else:
@@ -242,7 +252,7 @@ def _value(text: str) -> Any:  # noqa: ANN401 - JSON where it is JSON, else the 
     return value if isinstance(value, bool | int | float | list) else text
 
 
-def _show(ctx: CommandContext, found: Page[SourceRecord], *, everywhere: bool) -> None:
+def _show_sources(ctx: CommandContext, found: Page[SourceRecord], *, everywhere: bool) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in (*(("collection",) if everywhere else ()), "source", "type"):
         table.add_column(heading, overflow="fold")
@@ -268,7 +278,124 @@ def _shown(text: str) -> str:
     return one_line(text)
 
 
-command(app, "list", collection=True, remote=True)(_list)
-command(app, "add", collection=True, remote=True)(_add)
-command(app, "refresh", collection=True, remote=True)(_refresh)
-command(app, "remove", collection=True, remote=True)(_remove)
+command(sources_app, "list", collection=True, remote=True)(_list_sources)
+
+
+command(sources_app, "add", collection=True, remote=True)(_add)
+
+
+command(sources_app, "refresh", collection=True, remote=True)(_refresh)
+
+
+command(sources_app, "remove", collection=True, remote=True)(_remove)
+
+
+_ERRORS_SHOWN = 5
+
+
+def _watch(
+    ctx: CommandContext,
+    chunking: ChunkingOptions,
+    actor: ActorOptions,
+    *,
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Folders, read and watched recursively.")],
+    tag: Annotated[list[str] | None, typer.Option(help="A tag for every document; repeat for more.")] = None,
+    grant: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GRANT", help="Who may read the documents: role:hr, !group:interns; repeat for more."),
+    ] = None,
+    poll: Annotated[
+        bool, typer.Option("--poll", help="Compare files now and then, rather than be told by the system.")
+    ] = False,
+    background: Annotated[
+        bool, typer.Option("--background", help="Only ask for it: a worker does it. Prints the job.")
+    ] = False,
+) -> int:
+    """Ingest folders, and from then on whatever changes in them, until it is interrupted.
+
+    A changed file is found a moment after it was saved, and a deleted one no longer. With --json, each pass is a line
+    of JSON.
+    """
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"{str(folder)!r} is no folder: name the folders to watch.")
+    permissions = None if grant is None else read_permissions(grant, name="--grant").as_tokens()
+    principal = actor.actor()
+    with ctx.view(principal=principal, embeds=not background) as view:
+        if principal is None:
+            prepare_collection(ctx.config, view, chunking)
+        if background:
+            how: dict[str, Any] = {"tags": tag or (), "permissions": permissions, "polling": poll or None}
+            return tell_queued(ctx, ask_to_watch(view.standpoint, folders, **how))
+        if not ctx.json:
+            ctx.note("Reading the folders. From then on changes are stored as they happen, until Ctrl-C.")
+        with WorkBar(ctx.err, "Reading", unit="files") as bar:
+            watching = view.sources.watch(
+                folders,
+                tags=tag or (),
+                permissions=permissions,
+                polling=poll or None,
+                on_progress=None if ctx.json else bar.ingest,
+            )
+            _stop_on_signals(watching)
+            for done in watching:
+                bar.hide()
+                _tell_pass(ctx, done)
+    return 0
+
+
+def _stop_on_signals(watching: Watching) -> None:
+    """An interrupt ends watching once what is being stored is stored; a second one ends that too."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature
+        watching.stop()
+        for known, handler in before.items():
+            signal.signal(known, handler)
+
+    for known in before:
+        signal.signal(known, stop)
+
+
+def _tell_pass(ctx: CommandContext, done: WatchPass) -> None:
+    if ctx.json:
+        ctx.emit_line(_as_json(done))
+        return
+
+    name = one_line(str(done.folder))
+    if done.report is None:
+        ctx.note(f"{_clock()} {name}: {one_line(done.problem or '')}")
+        return
+    ctx.out.print(f"{_clock()} {name}: {_counts(done.report)} ({done.report.seconds:,.1f} s)", soft_wrap=True)
+    for error in done.report.errors[:_ERRORS_SHOWN]:
+        ctx.note(f"✗ {one_line(error.path)}: {one_line(error.error)}")
+
+
+def _clock() -> str:
+    return datetime.now().astimezone().strftime("%H:%M:%S")
+
+
+def _counts(report: IngestReport) -> str:
+    names = ("added", "updated", "removed", "unchanged", "failed")
+    told = [f"{count:,} {name}" for name in names if (count := getattr(report, name))]
+    return ", ".join(told) or "nothing to read"
+
+
+def _as_json(done: WatchPass) -> dict[str, Any]:
+    return {
+        "folder": str(done.folder),
+        "whole": done.whole,
+        **({"problem": done.problem} if done.report is None else json_of(done.report)),
+    }
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(sources_app, name="sources")
+    command(
+        app,
+        "watch",
+        collection=True,
+        local="it reads the folders of the machine that it runs on. Files of this one are sent with recollect ingest; "
+        "folders of the server's are watched with recollect sources add FOLDER --watch",
+    )(_watch)

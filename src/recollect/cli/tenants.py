@@ -13,8 +13,7 @@ from rich.text import Text
 from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
-from recollect.cli._terminal import one_line, plain
-from recollect.cli.status import size
+from recollect.cli._terminal import one_line, plain, size
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.tenant import TenantQuota

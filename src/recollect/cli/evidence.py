@@ -1,4 +1,4 @@
-"""``recollect diff``: how the evidence for a question changed between two moments."""
+"""``recollect why-not`` and ``diff``: what keeps a document out of the results, and what changed in them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,70 @@ import difflib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._searching import SearchOptions
-from recollect.cli._terminal import print_indented, shortened
-from recollect.cli.history import moment_text
+from recollect.cli._terminal import moment_text, one_line, print_indented, shortened
 from recollect.cli.query import place
 from recollect.model.search_options import validate
+from recollect.replies.retrieval import why_not_json
 
 if TYPE_CHECKING:
     from recollect.model import RetrievedContext
     from recollect.model.history import EvidenceDiff
+    from recollect.model.why_not import WhyNot
+
+
+def _why_not(
+    ctx: CommandContext,
+    search: SearchOptions,
+    *,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The query, as it was searched.")],
+    document: Annotated[
+        str,
+        typer.Argument(metavar="DOCUMENT", help="The document that is missed: id, source, title or end of its path."),
+    ],
+) -> int:
+    """Say where a document stands at every stage of a search, and what keeps it out of the results.
+
+    Give the options of the search that missed it. What is advised has been tried.
+    """
+    options = search.retrieval(ctx.config)
+    question = argument_text(text)
+    validate(question, options)
+    with ctx.view() as view:
+        told = view.why_not(question, argument_text(document), options)
+    if ctx.json:
+        ctx.emit(why_not_json(told))
+    else:
+        _show_why_not(ctx, told)
+    return 0
+
+
+def _show_why_not(ctx: CommandContext, told: WhyNot) -> None:
+    document = told.document
+    head = Text(one_line(document.source), style="bold cyan")
+    if document.title and document.title != document.source:
+        head.append(f"  {one_line(document.title)}", "not bold default")
+    head.append(f"  (document {document.document_id})", "dim not bold")
+    ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
+    ctx.out.print()
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for stage in told.stages:
+        mark = Text("ok", "green") if stage.passed else Text("no", "bold red")
+        table.add_row(mark, stage.stage, Text(one_line(stage.detail), style="dim" if stage.passed else ""))
+    ctx.out.print(table)
+    ctx.out.print()
+    ctx.out.print(Text(one_line(told.verdict), style="green" if told.found else "bold"))
+
 
 _SHOWN_CHARACTERS = 300
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, "diff", collection=True, remote=True)(_diff)
 
 
 def _diff(
@@ -49,11 +93,11 @@ def _diff(
     if ctx.json:
         ctx.emit(diff)
     else:
-        _show(ctx, diff)
+        _show_diff(ctx, diff)
     return 0
 
 
-def _show(ctx: CommandContext, diff: EvidenceDiff) -> None:
+def _show_diff(ctx: CommandContext, diff: EvidenceDiff) -> None:
     out = ctx.out
     out.print(f"{moment_text(diff.from_time)} → {moment_text(diff.to_time)} UTC", style="dim", highlight=False)
     for one in diff.came:
@@ -88,3 +132,9 @@ def _show_words(ctx: CommandContext, before: str, after: str) -> None:
         if line[:2] in {"- ", "+ "} and line[2:].strip():
             style = "red" if line[0] == "-" else "green"
             print_indented(ctx.out, Text(shortened(line, _SHOWN_CHARACTERS), style=style), by=4)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "why-not", collection=True, remote=True)(_why_not)
+    command(app, "diff", collection=True, remote=True)(_diff)

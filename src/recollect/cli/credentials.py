@@ -1,4 +1,4 @@
-"""``recollect keys``: what programs present to a server."""
+"""``recollect keys`` and ``logins``: what programs present to a server, and who is logged in with a browser."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from recollect.cli._command_context import CommandContext, argument_text
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.errors import UsageError
-from recollect.operations.people import KeyOperations
+from recollect.operations.people import KeyOperations, LoginOperations
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model.key import ApiKey, NewApiKey
+    from recollect.model.key import ApiKey, Login, NewApiKey
     from recollect.model.page import Page
 
-app = typer.Typer(help="Make, list, rotate and revoke the keys that a server takes.", no_args_is_help=True)
+
+keys_app = typer.Typer(help="Make, list, rotate and revoke the keys that a server takes.", no_args_is_help=True)
+
 
 _KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Its id, which is no secret.")]
+
+
 _Expires = Annotated[str | None, typer.Option(metavar="DURATION", help="After how long it ends, for instance 90d.")]
 
 
@@ -36,7 +40,7 @@ class _Scope(StrEnum):
     OPERATOR = "operator"
 
 
-def _create(
+def _create_key(
     ctx: CommandContext,
     actor: ActorOptions,
     *,
@@ -75,7 +79,7 @@ def _create(
     return _tell_secret(ctx, made)
 
 
-def _rotate(
+def _rotate_key(
     ctx: CommandContext,
     *,
     key_id: _KeyId,
@@ -107,7 +111,7 @@ def _tell_secret(ctx: CommandContext, made: NewApiKey) -> int:
     return 0
 
 
-def _listed(ctx: CommandContext, keys: Page[ApiKey]) -> None:
+def _show_keys(ctx: CommandContext, keys: Page[ApiKey]) -> None:
     if not keys:
         ctx.out.print("There are no keys. To make one: recollect keys create NAME")
         return
@@ -133,6 +137,78 @@ def _day(at: datetime | None, otherwise: str) -> str:
     return otherwise if at is None else f"{at:%Y-%m-%d %H:%M}"
 
 
-command(app, "create", remote=True)(_create)
-command(app, "rotate", remote=True)(_rotate)
-bind(app, "keys", KeyOperations, lambda view: view.keys, {"list": _listed, "revoke": _revoked})
+command(keys_app, "create", remote=True)(_create_key)
+
+
+command(keys_app, "rotate", remote=True)(_rotate_key)
+
+
+bind(keys_app, "keys", KeyOperations, lambda view: view.keys, {"list": _show_keys, "revoke": _revoked})
+
+
+logins_app = typer.Typer(help="List who is logged in with a browser, and log them out.", no_args_is_help=True)
+
+
+def _log_out(
+    ctx: CommandContext,
+    *,
+    login_id: Annotated[str | None, typer.Argument(metavar="LOGIN", help="Its id, which is no secret.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="USER", help="Log out every browser of this user.")] = None,
+    everybody: Annotated[bool, typer.Option("--everybody", help="Log out every browser of the tenant.")] = False,
+) -> int:
+    """Log a browser out, every one of a user, or all; a running server may take five seconds.
+
+    Whoever has a key, or is known to the issuer, may log in again: revoke the key too, or remove them there.
+    """
+    if (login_id is not None) + (user is not None) + everybody != 1:
+        raise UsageError("Name one login, or --user USER, or --everybody.")
+    with ctx.view() as view:
+        if login_id is not None:
+            login = view.logins.revoke(argument_text(login_id))
+            if ctx.json:
+                ctx.emit(login)
+            else:
+                ctx.out.print(plain(f"The login {login.login_id} has ended."), soft_wrap=True)
+            return 0
+        ended = view.logins.revoke_all(user=None if user is None else argument_text(user))
+    if ctx.json:
+        ctx.emit({"ended": ended})
+    else:
+        ctx.out.print(f"{ended} login{'' if ended == 1 else 's'} ended.")
+    return 0
+
+
+def _show_logins(ctx: CommandContext, logins: Page[Login]) -> None:
+    if not logins:
+        ctx.out.print("Nobody is logged in.")
+        return
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("Login", no_wrap=True)
+    for title in ("As", "By", "Since", "Last used", "Ends"):
+        table.add_column(title, overflow="fold")
+    for login in logins:
+        user = "the owner" if login.principal is None else one_line(login.principal.user_id or "nobody in particular")
+        ends = min(login.idle_until, login.expires_at)
+        active = login.status == "active"
+        table.add_row(
+            Text(login.login_id, style="cyan"),
+            Text(user),
+            Text("the issuer" if login.key_id is None else f"key {login.key_id}"),
+            f"{login.created_at:%Y-%m-%d %H:%M}",
+            f"{login.last_used_at:%Y-%m-%d %H:%M}",
+            Text(f"{ends:%Y-%m-%d %H:%M}" if active else login.status, style="" if active else "red"),
+        )
+    ctx.out.print(table)
+
+
+bind(logins_app, "logins", LoginOperations, lambda view: view.logins, {"list": _show_logins})
+
+
+command(logins_app, "revoke", remote=True)(_log_out)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(keys_app, name="keys")
+    app.add_typer(logins_app, name="logins")
