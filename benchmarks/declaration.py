@@ -20,7 +20,7 @@ from harness import machine, say, store_folder, table, versions
 
 from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.chunking.sentences import sentence_spans
-from recollect.evaluation.datasets import ranking_metrics
+from recollect.evaluation.scoring import ranking_metrics
 from recollect.languages import language_of_text
 
 FILES = {

@@ -22,7 +22,8 @@ from harness import SHARED, machine, model_cache, say, store_folder, table, vers
 from recollect import RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding._tokens import TextTokenizer
 from recollect.embedding.models import MULTILINGUAL_MODEL, ModelCache
-from recollect.evaluation.datasets import DataSet, load_beir, ranking_metrics
+from recollect.evaluation.datasets import DataSet, load_beir
+from recollect.evaluation.scoring import ranking_metrics
 
 LANGUAGES = ("en", "de", "tr", "ar", "zh")
 MODES = ("lexical", "hybrid", "dense")

@@ -27,7 +27,7 @@ from recollect.chunking.registry import make_chunker
 from recollect.documents.reader import read_file
 from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
-from recollect.evaluation.datasets import Span, fitting, ranking_metrics, span_scores
+from recollect.evaluation.scoring import Span, fitting, ranking_metrics, span_scores
 from recollect.ingest.prepare import completed, searchable_text, with_neighbours
 from recollect.model import Document
 from recollect.retrieval import fusion

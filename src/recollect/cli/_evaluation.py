@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.cli._progress import WorkBar
 from recollect.errors import UsageError
-from recollect.evaluation.datasets import cover_spans, rank_documents, run
+from recollect.evaluation.scoring import cover_spans, rank_documents, run
 from recollect.model.search_options import validate
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from recollect.cli._command_context import CommandContext
     from recollect.cli._searching import SearchOptions
     from recollect.config import RAGConfig
-    from recollect.evaluation.datasets import DataSet, Outcome, Question
+    from recollect.evaluation.datasets import DataSet, Question
     from recollect.evaluation.rag_test import Progress
+    from recollect.evaluation.scoring import Outcome
     from recollect.model import Document, RetrievalOptions, RetrievedContext
     from recollect.pipeline import View
 

@@ -23,8 +23,9 @@ from recollect.embedding.models import DEFAULT_MODEL
 from recollect.errors import UsageError
 from recollect.evaluation.case_files import load_suite
 from recollect.evaluation.compare import SystemRun, compare
-from recollect.evaluation.datasets import BUDGETS, DEPTHS, DataSet, check_cases, kind_of, load_beir, load_spans
+from recollect.evaluation.datasets import DataSet, kind_of, load_beir, load_spans
 from recollect.evaluation.html_report import render_report
+from recollect.evaluation.scoring import BUDGETS, DEPTHS, check_cases
 from recollect.installation import version
 from recollect.model.written_files import require_writable
 from recollect.pipeline import RAGPipeline
@@ -33,8 +34,8 @@ from recollect.pipeline.saved_cases import found_by
 if TYPE_CHECKING:
     from recollect.evaluation.case_files import Suite
     from recollect.evaluation.compare import Comparison
-    from recollect.evaluation.datasets import Outcome
     from recollect.evaluation.rag_test import Progress
+    from recollect.evaluation.scoring import Outcome
     from recollect.model import RetrievalOptions
     from recollect.pipeline import View
 

@@ -33,36 +33,23 @@ from recollect.cli.ingest import chunking_of
 from recollect.errors import NotFoundError, UsageError
 from recollect.evaluation.case_files import dump_suite
 from recollect.evaluation.datasets import (
-    PAGE_DEPTHS,
-    by_group,
-    hit_pages,
     load_beir,
     load_memory,
     load_pages,
     load_spans,
-    means,
     named_sets,
     read_baseline,
-    recall_turns,
-    run,
-    times,
     write_baseline,
 )
 from recollect.evaluation.make import draft_cases
 from recollect.evaluation.rag_test import tracked
+from recollect.evaluation.scoring import PAGE_DEPTHS, by_group, hit_pages, means, recall_turns, run, times
 from recollect.model.memory import RecallOptions, Turn
 from recollect.model.written_files import require_writable
 
 if TYPE_CHECKING:
-    from recollect.evaluation.datasets import (
-        Conversation,
-        Conversations,
-        DataSet,
-        MemoryQuestion,
-        Outcome,
-        Question,
-        SetKind,
-    )
+    from recollect.evaluation.datasets import Conversation, Conversations, DataSet, MemoryQuestion, Question, SetKind
+    from recollect.evaluation.scoring import Outcome
     from recollect.model import RetrievedContext
     from recollect.model.memory import RecallMode
     from recollect.pipeline import View

@@ -23,11 +23,11 @@ from recollect.cli._terminal import one_line, print_table, shortened
 from recollect.errors import UsageError
 from recollect.evaluation.calibrate import ALWAYS_REFUSED, calibrate, stored_rule
 from recollect.evaluation.case_files import load_suite
-from recollect.evaluation.datasets import place_of
 from recollect.evaluation.html_report import render_quality, shown
 from recollect.evaluation.persona_audit import load_personas
 from recollect.evaluation.quality import METRICS, ModelJudge, run_quality
 from recollect.evaluation.rag_test import selected, tracked
+from recollect.evaluation.scoring import place_of
 from recollect.model.search_options import validate
 from recollect.model.written_files import require_writable
 from recollect.pipeline.answering import reranker_of

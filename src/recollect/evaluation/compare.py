@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from recollect.errors import UsageError
 from recollect.evaluation.case_files import Suite
-from recollect.evaluation.datasets import Outcome, check_cases, means, run, times
 from recollect.evaluation.rag_test import Search
+from recollect.evaluation.scoring import Outcome, check_cases, means, run, times
 
 # Whether a difference between two systems is more than chance. Pure: paired figures in, a verdict out.
 

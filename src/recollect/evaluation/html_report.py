@@ -10,9 +10,9 @@ from importlib.resources import files
 from string import Template
 
 from recollect.evaluation.compare import Comparison, SystemRun
-from recollect.evaluation.datasets import Outcome
 from recollect.evaluation.quality import METRICS, ModelQuality
 from recollect.evaluation.rag_test import CaseResult
+from recollect.evaluation.scoring import Outcome
 
 _PRIMARY = ("nDCG@10", "recall")
 

@@ -7,8 +7,8 @@ import pytest
 
 from recollect.errors import UsageError
 from recollect.evaluation.compare import SystemRun, compare
-from recollect.evaluation.datasets import Outcome, ShownHit
 from recollect.evaluation.html_report import render_report
+from recollect.evaluation.scoring import Outcome, ShownHit
 
 VOID = {"meta", "br"}
 

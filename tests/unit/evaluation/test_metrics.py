@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.evaluation.datasets import RANKING_METRICS, fitting, ranking_metrics, span_scores
+from recollect.evaluation.scoring import RANKING_METRICS, fitting, ranking_metrics, span_scores
 
 spans = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)).map(lambda pair: (pair[0], sum(pair))), max_size=8)
 
