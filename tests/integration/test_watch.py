@@ -15,9 +15,9 @@ from recollect import Principal, RAGPipeline
 from recollect.documents.walk import look, walk
 from recollect.errors import NotFoundError, StoreUnavailableError, UsageError
 from recollect.ingest import folder as folder_ingest
-from recollect.pipeline import watching as pipeline_watching
+from recollect.pipeline import refreshing as pipeline_watching
 from recollect.pipeline.ingesting import FileOptions, store_changes
-from recollect.pipeline.watching import Watching
+from recollect.pipeline.refreshing import Watching
 
 
 @pytest.fixture

@@ -23,13 +23,13 @@ from recollect.errors import RecollectError, SourceError, UsageError
 from recollect.model.page import MOST_OF_A_PAGE, Page
 from recollect.model.principal import read_permissions
 from recollect.model.record import json_of
-from recollect.pipeline.watching import ask_to_watch
+from recollect.pipeline.refreshing import ask_to_watch
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
     from recollect.model.job import Job
     from recollect.model.source import SourceRecord
-    from recollect.pipeline.watching import Watching, WatchPass
+    from recollect.pipeline.refreshing import Watching, WatchPass
 
 
 sources_app = typer.Typer(

@@ -7,7 +7,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -48,6 +48,7 @@ SAME_ATTRIBUTE = 0.9
 _LOG = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Consolidator:
     """Draws facts from the turns that searches find often. Safe to share between threads, and between processes.
 
@@ -61,24 +62,14 @@ class Consolidator:
         writer: A language model that writes facts; None, or where it fails: sentences are taken as they are.
     """
 
-    def __init__(
-        self,
-        tracker: QueryPatternTracker,
-        facts: FactRepository,
-        recalls: RecallRepository,
-        *,
-        embedders: SessionEmbedders,
-        lexicon: TurnTerms,
-        language: str = "en",
-        writer: FactWriter | None = None,
-    ) -> None:
-        self._tracker = tracker
-        self._facts = facts
-        self._recalls = recalls
-        self._embedders = embedders
-        self._lexicon = lexicon
-        self._language = language
-        self._writer = writer
+    tracker: QueryPatternTracker
+    facts: FactRepository
+    recalls: RecallRepository
+    _: KW_ONLY
+    embedders: SessionEmbedders
+    lexicon: TurnTerms
+    language: str = "en"
+    writer: FactWriter | None = None
 
     def consolidate(
         self, scope: Scope, *, min_retrievals: int = MIN_RETRIEVALS, user: str | None = None, limit: int = 100
@@ -100,8 +91,8 @@ class Consolidator:
         if min_retrievals < 1 or limit < 1:
             raise UsageError(f"min_retrievals ({min_retrievals!r}) and limit ({limit!r}) must be at least 1.")
         whose = None if user is None else checked_name("The user id", user)
-        self._tracker.flush()
-        found = self._facts.candidates(scope, min_retrievals=min_retrievals, user=whose, limit=limit)
+        self.tracker.flush()
+        found = self.facts.candidates(scope, min_retrievals=min_retrievals, user=whose, limit=limit)
         by_owner: dict[Owner, list[FactSource]] = {}
         for one in found:
             by_owner.setdefault(one.owner, []).append(one)
@@ -119,11 +110,11 @@ class Consolidator:
         episodes = [one.episode for one in sources]
         drafts, failure = self._drafts(scope, owner, sources)
         prepared = self._prepared(self._likened(scope, owner, drafts), {one.episode.episode_id: one for one in sources})
-        made_by = EXTRACTIVE if self._writer is None or failure is not None else self._writer.name
+        made_by = EXTRACTIVE if self.writer is None or failure is not None else self.writer.name
         related = {number for draft in drafts for number in draft.supersedes}
         related.update(draft.continues for draft, _ in prepared if draft.continues is not None)
         facts = [fact for _, fact in prepared]
-        stored = self._facts.store(
+        stored = self.facts.store(
             scope,
             owner,
             episodes,
@@ -138,42 +129,42 @@ class Consolidator:
         """Facts of some turns, and why the language model has written none of them, where that is so."""
         episodes = [one.episode for one in sources]
         failure = None
-        if self._writer is not None:
+        if self.writer is not None:
             try:
-                return self._written(scope, owner, sources, self._writer), None
+                return self._written(scope, owner, sources, self.writer), None
             except Exception as exc:  # noqa: BLE001 - whatever a provider raises, the turns can be read without it
                 failure = str(exc) or type(exc).__name__
                 _LOG.warning("Facts are extracted, because the language model failed: %s", failure)
         return [
             draft
             for episode in episodes
-            for draft in statements_of(episode, lexicon=self._lexicon, language=self._language, made_by=EXTRACTIVE)
+            for draft in statements_of(episode, lexicon=self.lexicon, language=self.language, made_by=EXTRACTIVE)
         ], failure
 
     def _written(self, scope: Scope, owner: Owner, sources: Sequence[FactSource], writer: FactWriter) -> list[Draft]:
         episodes = [one.episode for one in sources]
-        around = self._recalls.surroundings(scope, [episode.episode_id for episode in episodes], before=1, after=0)
+        around = self.recalls.surroundings(scope, [episode.episode_id for episode in episodes], before=1, after=0)
         before = {number: one.before[-1] for number, one in around.items() if one.before}
         return writer.write(episodes, before, self._known(scope, owner, sources))
 
     def _known(self, scope: Scope, owner: Owner, sources: Sequence[FactSource]) -> list[Fact]:
         """The owner's latest facts."""
         if owner.user is not None:
-            return self._facts.page(scope, user=owner.user, limit=SHOWN_FACTS)
-        return self._facts.page(scope, session=sources[0].episode.session, limit=SHOWN_FACTS)
+            return self.facts.page(scope, user=owner.user, limit=SHOWN_FACTS)
+        return self.facts.page(scope, session=sources[0].episode.session, limit=SHOWN_FACTS)
 
     def _likened(self, scope: Scope, owner: Owner, drafts: Sequence[Draft]) -> list[Draft]:
         """Drafts that know which stored facts speak of the same attribute in other words."""
         open_ones = [draft for draft in drafts if draft.parsed is not None and draft.parsed.subject != DEFINITE]
         subjects = sorted({draft.parsed.subject for draft in open_ones if draft.parsed is not None})
-        known = self._facts.attributes(scope, owner, subjects)
+        known = self.facts.attributes(scope, owner, subjects)
         if not known:
             return list(drafts)
         phrases = sorted(
             {attribute for _, _, attribute in known} | {draft.parsed.attribute for draft in open_ones if draft.parsed}
         )
         vectors = dict(
-            zip(phrases, np.asarray(self._embedders.configured.embed_documents(phrases), np.float32), strict=True)
+            zip(phrases, np.asarray(self.embedders.configured.embed_documents(phrases), np.float32), strict=True)
         )
         likened = []
         for draft in drafts:
@@ -193,11 +184,11 @@ class Consolidator:
         turns = [Turn(content=draft.statement, role=draft.episode.role, at=draft.episode.at) for draft in drafts]
         models = [sources[draft.episode.episode_id].model for draft in drafts]
         vectors = self._vectors([named(turn) for turn in turns], models)
-        counts = self._lexicon.count([dated(turn) for turn in turns])
+        counts = self.lexicon.count([dated(turn) for turn in turns])
         prepared = []
         for draft, vector, counted in zip(drafts, vectors, counts, strict=True):
             length = float(counted.length)
-            lexemes, weights = self._lexicon.turn_weights(
+            lexemes, weights = self.lexicon.turn_weights(
                 counted.lexemes, counted.counts.astype(np.float64), length=length
             )
             parsed = draft.parsed
@@ -230,7 +221,7 @@ class Consolidator:
         vectors: dict[tuple[str, str], Vectors] = {}
         for model in dict.fromkeys(models):
             own = [text for text, its in zip(texts, models, strict=True) if its == model]
-            made = self._embedders.of_session(model).embed_documents(own)
+            made = self.embedders.of_session(model).embed_documents(own)
             vectors |= {(model, text): vector for text, vector in zip(own, made, strict=True)}
         return [vectors[model, text] for text, model in zip(texts, models, strict=True)]
 
@@ -286,6 +277,7 @@ class _Fact(BaseModel):
     supersedes: list[int] = Field(default_factory=list, max_length=20)
 
 
+@dataclass(eq=False)
 class FactWriter:
     """Has a language model draw facts from turns.
 
@@ -298,15 +290,15 @@ class FactWriter:
         timeout_seconds: For one reply.
     """
 
-    def __init__(self, model: ChatModel, lexicon: TurnTerms, *, timeout_seconds: float) -> None:
-        self._model = model
-        self._lexicon = lexicon
-        self._timeout_seconds = timeout_seconds
+    model: ChatModel
+    lexicon: TurnTerms
+    _: KW_ONLY
+    timeout_seconds: float
 
     @property
     def name(self) -> str:
         """The model's."""
-        return self._model.model_name
+        return self.model.model_name
 
     def write(self, turns: Sequence[Episode], before: Mapping[int, Episode], known: Sequence[Fact]) -> list[Draft]:
         """The facts that turns hold.
@@ -322,7 +314,7 @@ class FactWriter:
         asked = json.dumps(_question(turns, before, known), ensure_ascii=False, indent=1)
         messages = (ChatMessage("system", _rules()), ChatMessage("user", asked))
         reply = complete(
-            self._model, messages, timeout_seconds=self._timeout_seconds, max_characters=MAX_REPLY_CHARACTERS
+            self.model, messages, timeout_seconds=self.timeout_seconds, max_characters=MAX_REPLY_CHARACTERS
         )
         items = self._items(reply)
         drafts = [draft for item in items if (draft := self._draft(item, turns, before, known)) is not None]
@@ -379,7 +371,7 @@ class FactWriter:
         # Where the day is known, "yesterday" becomes a date that no turn names.
         if not dated and not set(_NUMBER.findall(statement)) <= set(_NUMBER.findall(together)):
             return False
-        said, shown = self._lexicon.count([statement, together])
+        said, shown = self.lexicon.count([statement, together])
         if not len(said.lexemes):
             return False
         return len(set(said.lexemes.tolist()) & set(shown.lexemes.tolist())) >= MIN_GROUNDED * len(said.lexemes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -127,6 +128,7 @@ _MONTHS = (
 )
 
 
+@dataclass(eq=False)
 class TurnIndexer:
     """Prepares turns for the store. Safe to share between threads.
 
@@ -135,9 +137,8 @@ class TurnIndexer:
         lexicon: Counts and weighs words.
     """
 
-    def __init__(self, embedder: EmbeddingProvider, lexicon: TurnTerms) -> None:
-        self._embedder = embedder
-        self._lexicon = lexicon
+    embedder: EmbeddingProvider
+    lexicon: TurnTerms
 
     def prepare(self, before: Sequence[Turn], turns: Sequence[Turn]) -> list[PreparedTurn]:
         """Embed and analyse turns.
@@ -153,13 +154,13 @@ class TurnIndexer:
             return []
         lead = list(before)[-REACH:]
         together = [*lead, *turns]
-        counts = self._lexicon.count([dated(turn) for turn in together])
+        counts = self.lexicon.count([dated(turn) for turn in together])
         vectors = self._vectors(together, first=len(lead))
         prepared = []
         for index, turn in enumerate(turns):
             at = len(lead) + index
             lexemes, occurrences, length = faded(counts[max(0, at - REACH) : at + 1])
-            lexemes, weights = self._lexicon.turn_weights(lexemes, occurrences, length=length)
+            lexemes, weights = self.lexicon.turn_weights(lexemes, occurrences, length=length)
             prepared.append(
                 PreparedTurn(
                     turn=turn,
@@ -178,7 +179,7 @@ class TurnIndexer:
         windows = ["\n".join(said[max(0, at - REACH) : at + 1]) for at in range(first, len(said))]
         # A turn that begins its session is its own window: it need not be computed twice.
         texts = list(dict.fromkeys([*said[first:], *windows]))
-        known = dict(zip(texts, self._embedder.embed_documents(texts), strict=True))
+        known = dict(zip(texts, self.embedder.embed_documents(texts), strict=True))
         return [
             mixed(np.asarray(known[own], np.float32), np.asarray(known[window], np.float32))
             for own, window in zip(said[first:], windows, strict=True)

@@ -90,6 +90,7 @@ class _Rows:
         return found
 
 
+@dataclass(eq=False)
 class MemorySearcher:
     """Searches one tenant's memory. Safe to share between threads.
 
@@ -100,13 +101,10 @@ class MemorySearcher:
         terms: Counts and weighs words.
     """
 
-    def __init__(
-        self, memory: MemoryRepository, recalls: RecallRepository, embedders: SessionEmbedders, terms: TurnTerms
-    ) -> None:
-        self._memory = memory
-        self._recalls = recalls
-        self._embedders = embedders
-        self._terms = terms
+    memory: MemoryRepository
+    recalls: RecallRepository
+    embedders: SessionEmbedders
+    terms: TurnTerms
 
     def sessions(self, scope: Scope, session: str | None, user: str | None) -> SearchedSessions:
         """The sessions that are searched: one that is named, beside all of a user's; without either, every one.
@@ -119,8 +117,8 @@ class MemorySearcher:
         named = []
         if session is not None:
             name = checked_name("The session id", session)
-            named.append(self._memory.get_session(scope, name, user=owner).session_id)
-        return self._recalls.searched(scope, named=named, user=owner)
+            named.append(self.memory.get_session(scope, name, user=owner).session_id)
+        return self.recalls.searched(scope, named=named, user=owner)
 
     def search(
         self, scope: Scope, kind: MemoryKind, question: str, options: RecallOptions, searched: SearchedSessions
@@ -174,8 +172,8 @@ class MemorySearcher:
         if options.mode == "lexical":
             return [(searched.session_ids, None)]
         if len(searched.by_model) == 1:
-            return [(searched.session_ids, self._embedders.of_session(model)) for model in searched.by_model]
-        return [(own, self._embedders.of_session(model)) for model, own in searched.by_model.items()]
+            return [(searched.session_ids, self.embedders.of_session(model)) for model in searched.by_model]
+        return [(own, self.embedders.of_session(model)) for model, own in searched.by_model.items()]
 
     def _rows(
         self,
@@ -196,25 +194,25 @@ class MemorySearcher:
         found = _Rows(embedder, None if embedder is None else embedder.embed_query(question), window.limit)
         if query.weights:
             (rarest,) = query.conditions
-            found.worded, own = self._recalls.lexical(
+            found.worded, own = self.recalls.lexical(
                 scope, kind.table, window, query.weights, candidates=rarest, embedding=found.vector
             )
             found.places |= own
         if found.vector is not None:
-            found.nearest, own = self._recalls.dense(scope, kind.table, window, found.vector, words=bool(query.weights))
+            found.nearest, own = self.recalls.dense(scope, kind.table, window, found.vector, words=bool(query.weights))
             found.places |= own
         return found
 
     def _meter(self, part: _Rows) -> RelevanceMeter | None:
         embedder = part.embedder
-        return None if embedder is None else self._embedders.meters.of(embedder.model_name, lambda: embedder)
+        return None if embedder is None else self.embedders.meters.of(embedder.model_name, lambda: embedder)
 
     def _query(self, scope: Scope, question: str, searched: SearchedSessions) -> LexicalQuery:
         """What each of a question's lexemes weighs, and the ones that candidates are taken by."""
-        counts = self._terms.question(question)
+        counts = self.terms.question(question)
         if not counts:
             return LexicalQuery({})
-        known = self._recalls.document_frequencies(scope, list(counts), session_ids=searched.session_ids)
+        known = self.recalls.document_frequencies(scope, list(counts), session_ids=searched.session_ids)
         weights = query_weights(counts, document_frequencies=known, chunks=searched.turns)
         choice = choose_terms({lexeme: known[lexeme] for lexeme in weights}, budget=CANDIDATE_BUDGET)
         return LexicalQuery(
@@ -240,6 +238,7 @@ def _average_length(*parts: CandidateRows | None) -> float:
 # Recalling facts.
 
 
+@dataclass(eq=False)
 class FactMemory:
     """Recalls the facts of one tenant. Safe to share between threads.
 
@@ -248,9 +247,8 @@ class FactMemory:
         facts: Reads facts.
     """
 
-    def __init__(self, searcher: MemorySearcher, facts: FactRepository) -> None:
-        self._searcher = searcher
-        self._facts = facts
+    searcher: MemorySearcher
+    facts: FactRepository
 
     def recall(
         self,
@@ -277,9 +275,9 @@ class FactMemory:
         """
         question = checked_question(query)
         wanted = checked_options(options or RecallOptions())
-        searched = self._searcher.sessions(scope, session, user)
-        best = self._searcher.search(scope, FACTS, question, wanted, searched) if searched.turns else []
-        found = self._facts.by_id(scope, [one.number for one in best]) if best else {}
+        searched = self.searcher.sessions(scope, session, user)
+        best = self.searcher.search(scope, FACTS, question, wanted, searched) if searched.turns else []
+        found = self.facts.by_id(scope, [one.number for one in best]) if best else {}
         present = [one for one in best if one.number in found]
         return [
             RecalledFact(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConflictError, NotFoundError
@@ -209,6 +210,7 @@ def _positions(turns: Sequence[Turn], known: Mapping[str, int], placed: Mapping[
 # Erasing single turns of a conversation.
 
 
+@dataclass(eq=False)
 class Forgetter:
     """Erases turns so that nothing of them is left, in the index of the turns behind them either.
 
@@ -219,17 +221,10 @@ class Forgetter:
         lexicon: Counts and weighs words.
     """
 
-    def __init__(
-        self,
-        memory: MemoryRepository,
-        repository: ForgettingRepository,
-        embedders: SessionEmbedders,
-        lexicon: TurnTerms,
-    ) -> None:
-        self._memory = memory
-        self._repository = repository
-        self._embedders = embedders
-        self._lexicon = lexicon
+    memory: MemoryRepository
+    repository: ForgettingRepository
+    embedders: SessionEmbedders
+    lexicon: TurnTerms
 
     def forget(
         self, scope: Scope, session: str, positions: Iterable[int], *, actor: str, user: str | None = None
@@ -250,8 +245,8 @@ class Forgetter:
             NotFoundError: There is no such session, or no turn at one of the positions: then none is removed.
             UsageError: The model that the session was embedded with cannot be made here.
         """
-        record = self._memory.get_session(scope, session, user=user)
-        indexer = TurnIndexer(self._embedders.of_session(record.embedding_model), self._lexicon)
+        record = self.memory.get_session(scope, session, user=user)
+        indexer = TurnIndexer(self.embedders.of_session(record.embedding_model), self.lexicon)
         wanted = sorted(set(positions))
         for position in wanted:
             self._found(scope, record, position)
@@ -261,22 +256,22 @@ class Forgetter:
         return len(wanted)
 
     def _erased(self, scope: Scope, record: SessionRecord, indexer: TurnIndexer, position: int, actor: str) -> bool:
-        found = self._repository.neighbourhood(scope, record, position, reach=REACH)
+        found = self.repository.neighbourhood(scope, record, position, reach=REACH)
         if found is None:  # somebody else was faster
             return True
         before = [_turn(one) for one in found.before]
-        return self._repository.erase(
+        return self.repository.erase(
             scope,
             record,
             found,
-            own_lexemes=self._lexicon.count([dated(_turn(found.turn))])[0].lexemes,
+            own_lexemes=self.lexicon.count([dated(_turn(found.turn))])[0].lexemes,
             following=indexer.prepare(before, [_turn(one) for one in found.after]),
             reach=REACH,
             actor=actor,
         )
 
     def _found(self, scope: Scope, record: SessionRecord, position: int) -> None:
-        if self._repository.neighbourhood(scope, record, position, reach=0) is None:
+        if self.repository.neighbourhood(scope, record, position, reach=0) is None:
             raise NotFoundError(
                 f"The session {record.name!r} has no turn {position}. `recollect sessions show` has their numbers."
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ _MODELS = 4
 
 
 @computes_properties
+@dataclass(eq=False)
 class TenantMemory:
     """The parts of one tenant's memory, each made when it is first needed. Safe to share between threads.
 
@@ -44,33 +46,24 @@ class TenantMemory:
         chat_model: Gives the language model, where one is configured, once facts are written.
     """
 
-    def __init__(
-        self,
-        tenant_id: int,
-        *,
-        store: Store,
-        embedders: Embedders,
-        config: RAGConfig,
-        tracker: QueryPatternTracker,
-        chat_model: Callable[[], ChatModel | None],
-    ) -> None:
-        self._tenant_id = tenant_id
-        self._store = store
-        self._embedders = embedders
-        self._config = config
-        self._tracker = tracker
-        self._chat_model = chat_model
+    tenant_id: int
+    _: KW_ONLY
+    store: Store
+    embedders: Embedders
+    config: RAGConfig
+    tracker: QueryPatternTracker
+    chat_model: Callable[[], ChatModel | None]
 
     @cached_property
     def turns(self) -> Memory:
         """Remembers and recalls conversations."""
-        store = self._store
-        return Memory(store.memory, store.recalls, self._questions, self._terms, tracker=self._tracker)
+        store = self.store
+        return Memory(store.memory, store.recalls, self._questions, self._terms, tracker=self.tracker)
 
     @cached_property
     def facts(self) -> FactMemory:
         """Searches facts."""
-        store = self._store
+        store = self.store
         return FactMemory(MemorySearcher(store.memory, store.recalls, self._questions, self._terms), store.facts)
 
     @cached_property
@@ -78,23 +71,23 @@ class TenantMemory:
         """Erases single turns of conversations."""
         from recollect.memory.service import Forgetter
 
-        return Forgetter(self._store.memory, self._store.forgetting, self._embedders, self._terms)
+        return Forgetter(self.store.memory, self.store.forgetting, self.embedders, self._terms)
 
     @cached_property
     def consolidator(self) -> Consolidator:
         """Draws facts from conversations."""
         from recollect.memory.consolidation import Consolidator, FactWriter
 
-        store, config = self._store, self._config
-        model = self._chat_model() if config.memory.facts_by_model else None
+        store, config = self.store, self.config
+        model = self.chat_model() if config.memory.facts_by_model else None
         writer = None
         if model is not None:
             writer = FactWriter(model, self._terms, timeout_seconds=config.memory.timeout_seconds)
         return Consolidator(
-            self._tracker,
+            self.tracker,
             store.facts,
             store.recalls,
-            embedders=self._embedders,
+            embedders=self.embedders,
             lexicon=self._terms,
             language=conversation_language(config),
             writer=writer,
@@ -103,11 +96,11 @@ class TenantMemory:
     @cached_property
     def _questions(self) -> _Questions:
         """The embedding models with the latest questions, which turns and facts are both searched for."""
-        return _Questions(self._embedders, size=self._config.retrieval.query_cache_entries)
+        return _Questions(self.embedders, size=self.config.retrieval.query_cache_entries)
 
     @cached_property
     def _terms(self) -> TurnTerms:
-        return TurnTerms(conversation_language(self._config), salt=self._tenant_id)
+        return TurnTerms(conversation_language(self.config), salt=self.tenant_id)
 
 
 class _Questions:

@@ -24,15 +24,17 @@ from recollect.pipeline.ingesting import FileOptions
 from recollect.pipeline.preparing import ensure_collection
 from recollect.pipeline.refreshing import (
     FolderGoneError,
+    Watching,
     connection_of,
+    keep_watched,
     own_folder,
     read_no_more,
     refresh,
     reload,
+    require_folders,
     require_openable,
 )
 from recollect.pipeline.standpoint import EVERY_COLLECTION, Group, source_record
-from recollect.pipeline.watching import Watching, keep_watched, require_folders
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback, ReloadReport

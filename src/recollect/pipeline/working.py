@@ -13,9 +13,9 @@ from recollect.errors import RecollectError, TenantSuspendedError
 from recollect.ingest.documents import recount_is_due
 from recollect.jobs.worker import PeriodicTask, Worker, WorkerOptions
 from recollect.pipeline.jobs import Jobs, heartbeats_of, runner_of
+from recollect.pipeline.refreshing import keep_watched
 from recollect.pipeline.standpoint import Standpoint
 from recollect.pipeline.upkeep import Upkeep
-from recollect.pipeline.watching import keep_watched
 from recollect.retrieval.health import check_recall
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.upkeep import every_tenant

@@ -9,7 +9,7 @@ import pytest
 
 from recollect import Document, Principal
 from recollect.pipeline.chat import Conversation
-from recollect.pipeline.watching import ask_to_watch
+from recollect.pipeline.refreshing import ask_to_watch
 
 ASKED = "How many days of annual leave does an employee have?"
 LEAVE = "Every employee has thirty days of annual leave. Leave is asked for two weeks ahead."

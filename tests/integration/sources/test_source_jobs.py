@@ -9,7 +9,7 @@ import pytest
 from recollect import RAGPipeline
 from recollect.errors import UsageError
 from recollect.model import Scope
-from recollect.pipeline.watching import ask_to_watch
+from recollect.pipeline.refreshing import ask_to_watch
 from recollect.pipeline.working import refresh_sources, worker_of
 
 from .conftest import Repository
