@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -291,6 +291,30 @@ class CommandContext:
         from recollect.model.record import Record, json_of
 
         write_json(json_of(document) if isinstance(document, Record) else document)
+
+    def tell(
+        self,
+        document: Mapping[str, Any] | Record,
+        people: str | Callable[[], object],
+        *,
+        status: int = 0,
+        soft_wrap: bool = False,
+    ) -> int:
+        """Print what the command did, and return its exit status.
+
+        Args:
+            document: With ``--json``.
+            people: Otherwise: a text, or what prints it.
+            status: The exit status.
+            soft_wrap: Leave the text in one line, however long.
+        """
+        if self.json:
+            self.emit(document)
+        elif isinstance(people, str):
+            self.out.print(people, soft_wrap=soft_wrap)
+        else:
+            people()
+        return status
 
     def emit_line(self, document: Mapping[str, Any]) -> None:
         """Print one of the JSON documents of a command that goes on, on a line of its own."""

@@ -91,11 +91,7 @@ def _reembed(
             told = result_of(ctx, view, job, title="Embedding", unit="chunks")
         else:
             told = _changed(ctx, view, model, wanted).as_json()
-    if ctx.json:
-        ctx.emit(told)
-    else:
-        _show(ctx, told)
-    return 1 if told["refused"] else 0
+    return ctx.tell(told, lambda: _show(ctx, told), status=1 if told["refused"] else 0)
 
 
 def _asked(view: View, model: str | None, wanted: Mapping[str, Any]) -> Job:
@@ -224,11 +220,7 @@ def _contextualise(
     with ctx.view() as view:
         needed = view.maintenance.estimate_contexts()
         if estimate:
-            if ctx.json:
-                ctx.emit({"estimate": json_of(needed)})
-            else:
-                ctx.out.print(_estimated(needed))
-            return 0
+            return ctx.tell({"estimate": json_of(needed)}, _estimated(needed))
         if needed.chunks:
             ctx.note(_estimated(needed))
             ctx.confirm("Ask the model?", yes=yes)

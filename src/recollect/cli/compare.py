@@ -90,11 +90,7 @@ def _compare(
     systems = _named_systems(ctx, configurations)
     runs = _run_systems(ctx, systems, task, _load_data(task.data))
     comparison = compare(runs, samples=task.samples, seed=task.seed)
-    if ctx.json:
-        ctx.emit(comparison.as_json())
-    else:
-        _show(ctx, comparison)
-    return 0
+    return ctx.tell(comparison.as_json(), lambda: _show(ctx, comparison))
 
 
 def _report(
@@ -127,11 +123,9 @@ def _report(
         worst=worst,
     )
     out.write_text(page, encoding="utf-8")
-    if ctx.json:
-        ctx.emit({"file": str(out), "systems": {run.name: run.means() for run in runs}})
-    else:
-        ctx.out.print(f"Written to {out}", soft_wrap=True)
-    return 0
+    return ctx.tell(
+        {"file": str(out), "systems": {run.name: run.means() for run in runs}}, f"Written to {out}", soft_wrap=True
+    )
 
 
 def _named_systems(ctx: CommandContext, paths: list[Path]) -> list[tuple[str, RAGConfig]]:

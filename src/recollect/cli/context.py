@@ -175,11 +175,9 @@ def _reset(ctx: CommandContext, *, conversation: _Conversation = None) -> int:
     """Forget the feedback: the weights are as before it."""
     with ctx.view(session=conversation) as view:
         count = view.feedback.reset()
-    if ctx.json:
-        ctx.emit({"forgotten": count})
-    else:
-        ctx.out.print(f"Forgot the feedback on {count:,} {'passage' if count == 1 else 'passages'}.")
-    return 0
+    return ctx.tell(
+        {"forgotten": count}, f"Forgot the feedback on {count:,} {'passage' if count == 1 else 'passages'}."
+    )
 
 
 def _tell(ctx: CommandContext, adaptation: WeightAdaptation) -> int:

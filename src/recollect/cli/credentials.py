@@ -165,17 +165,9 @@ def _log_out(
     with ctx.view() as view:
         if login_id is not None:
             login = view.logins.revoke(argument_text(login_id))
-            if ctx.json:
-                ctx.emit(login)
-            else:
-                ctx.out.print(plain(f"The login {login.login_id} has ended."), soft_wrap=True)
-            return 0
+            return ctx.tell(login, plain(f"The login {login.login_id} has ended."), soft_wrap=True)
         ended = view.logins.revoke_all(user=None if user is None else argument_text(user))
-    if ctx.json:
-        ctx.emit({"ended": ended})
-    else:
-        ctx.out.print(f"{ended} login{'' if ended == 1 else 's'} ended.")
-    return 0
+    return ctx.tell({"ended": ended}, f"{ended} login{'' if ended == 1 else 's'} ended.")
 
 
 def _show_logins(ctx: CommandContext, logins: Page[Login]) -> None:

@@ -276,11 +276,11 @@ def _backup(
     with _server(ctx) as dsn:
         migrate(dsn)
         report = backup(dsn, file, overwrite=overwrite)
-    if ctx.json:
-        ctx.emit({"file": str(report.file), "bytes": report.bytes_written})
-    else:
-        ctx.out.print(f"Wrote {report.file} ({size(report.bytes_written)}).", soft_wrap=True)
-    return 0
+    return ctx.tell(
+        {"file": str(report.file), "bytes": report.bytes_written},
+        f"Wrote {report.file} ({size(report.bytes_written)}).",
+        soft_wrap=True,
+    )
 
 
 def _restore(
@@ -295,11 +295,11 @@ def _restore(
         with ctx.view() as view:
             build_indexes(view.store)
             version = view.store.schema_version
-    if ctx.json:
-        ctx.emit({"file": str(file), "schema_version": version})
-    else:
-        ctx.out.print(f"Restored {file}; the schema version is {version}.", soft_wrap=True)
-    return 0
+    return ctx.tell(
+        {"file": str(file), "schema_version": version},
+        f"Restored {file}; the schema version is {version}.",
+        soft_wrap=True,
+    )
 
 
 command(app, "migrate", local="it changes the tables of the database")(_migrate)

@@ -69,11 +69,11 @@ def _demo(ctx: CommandContext) -> int:
             answers.append(view.ask(question))
             if not ctx.json:
                 _show(ctx, answers[-1])
-    if ctx.json:
-        ctx.emit(_as_json(report, answers))
-    else:
-        _show_next(ctx, refused=answers[-1].refused)
-    return 1 if report.failed else 0
+    return ctx.tell(
+        _as_json(report, answers),
+        lambda: _show_next(ctx, refused=answers[-1].refused),
+        status=1 if report.failed else 0,
+    )
 
 
 def _forget_other_copies(view: View, folder: Path) -> None:

@@ -71,11 +71,7 @@ def _history(
     """List the versions of a document, deleted ones and those that expired included."""
     with ctx.view(principal=actor.actor()) as view:
         history = view.documents.history(named_document(view, document))
-    if ctx.json:
-        ctx.emit(history)
-    else:
-        _show_history(ctx, history)
-    return 0
+    return ctx.tell(history, lambda: _show_history(ctx, history))
 
 
 def _show_history(ctx: CommandContext, history: DocumentHistory) -> None:
@@ -115,11 +111,7 @@ def _diff(
     with ctx.view(principal=actor.actor()) as view:
         known = named_document(view, document)
         diff = view.documents.diff(known, from_version=from_, to_version=to, context_lines=context)
-    if ctx.json:
-        ctx.emit(diff)
-    else:
-        _show_diff(ctx, diff)
-    return 0
+    return ctx.tell(diff, lambda: _show_diff(ctx, diff))
 
 
 def _show_diff(ctx: CommandContext, diff: VersionDiff) -> None:
@@ -404,11 +396,9 @@ def _delete(
     """Close documents: they are no longer found, but their history is kept."""
     with ctx.view(principal=actor.actor()) as view:
         count = view.documents.delete(named_documents(view, documents))
-    if ctx.json:
-        ctx.emit({"deleted": count})
-    else:
-        ctx.out.print(f"{count:,} closed. Their history is kept; `recollect documents erase` removes it.")
-    return 0
+    return ctx.tell(
+        {"deleted": count}, f"{count:,} closed. Their history is kept; `recollect documents erase` removes it."
+    )
 
 
 def _erase(
@@ -430,11 +420,7 @@ def _erase(
         named = named_documents(view, documents)
         ctx.confirm(f"Remove {len(named):,} document(s) with their history for good?", yes=yes)
         receipt = view.documents.erase(named, reason=reason, scrub=scrub)
-    if ctx.json:
-        ctx.emit(receipt)
-    else:
-        show_receipt(ctx, receipt)
-    return 0 if receipt.complete else 1
+    return ctx.tell(receipt, lambda: show_receipt(ctx, receipt), status=0 if receipt.complete else 1)
 
 
 def _original(

@@ -352,11 +352,11 @@ def _all(
     compared = [row for row in rows if row["change"] is not None]
     least = min(compared, key=lambda row: row["change"], default=None)
     worst = None if least is None else {key: least[key] for key in ("set", "metric", "change")}
-    if ctx.json:
-        ctx.emit({"sets": rows, "worst": worst, "seconds": round(seconds, 3)})
-    else:
-        _show_all(ctx, rows, worst, f"{len(found):,} data sets in {seconds:,.1f} s")
-    return 1 if worst is not None and most_loss is not None and -100 * worst["change"] > most_loss else 0
+    return ctx.tell(
+        {"sets": rows, "worst": worst, "seconds": round(seconds, 3)},
+        lambda: _show_all(ctx, rows, worst, f"{len(found):,} data sets in {seconds:,.1f} s"),
+        status=1 if worst is not None and most_loss is not None and -100 * worst["change"] > most_loss else 0,
+    )
 
 
 def _figures(measuring: _Run, kind: SetKind, path: Path) -> dict[str, float]:

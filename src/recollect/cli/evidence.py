@@ -42,11 +42,7 @@ def _why_not(
     validate(question, options)
     with ctx.view() as view:
         told = view.why_not(question, argument_text(document), options)
-    if ctx.json:
-        ctx.emit(why_not_json(told))
-    else:
-        _show_why_not(ctx, told)
-    return 0
+    return ctx.tell(why_not_json(told), lambda: _show_why_not(ctx, told))
 
 
 def _show_why_not(ctx: CommandContext, told: WhyNot) -> None:
@@ -90,11 +86,7 @@ def _diff(
         diff = view.documents.diff_evidence(
             question, from_time=from_, to_time=None if to.strip().lower() == "now" else to, options=options
         )
-    if ctx.json:
-        ctx.emit(diff)
-    else:
-        _show_diff(ctx, diff)
-    return 0
+    return ctx.tell(diff, lambda: _show_diff(ctx, diff))
 
 
 def _show_diff(ctx: CommandContext, diff: EvidenceDiff) -> None:

@@ -310,11 +310,7 @@ def suggest_model(ctx: CommandContext, view: View) -> None:
 
 def tell(ctx: CommandContext, report: IngestReport) -> int:
     """Print the report; returns the exit status."""
-    if ctx.json:
-        ctx.emit(report)
-    else:
-        show_report(ctx, report)
-    return 1 if report.failed else 0
+    return ctx.tell(report, lambda: show_report(ctx, report), status=1 if report.failed else 0)
 
 
 def show_report(ctx: CommandContext, report: IngestReport) -> None:

@@ -44,11 +44,7 @@ def progress_of(job: Job) -> str:
 
 def tell_asked(ctx: CommandContext, job: Job) -> int:
     """Say which job does what was asked for; returns the exit status."""
-    if ctx.json:
-        ctx.emit(job)
-    else:
-        ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
-    return 0
+    return ctx.tell(job, f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
 
 
 def result_of(ctx: CommandContext, view: View, job: Job, *, title: str, unit: str) -> Mapping[str, Any]:

@@ -136,11 +136,10 @@ def _recall(
     with ctx.view(session=conversation, user=user, as_of=moment) as view:
         found = view.recall(query, options)
         language = ctx.config.language
-    if ctx.json:
-        ctx.emit({"query": query, "mode": options.mode, "results": json_of(found)})
-    else:
-        _show_recalled(ctx, query, language, found)
-    return 0
+    return ctx.tell(
+        {"query": query, "mode": options.mode, "results": json_of(found)},
+        lambda: _show_recalled(ctx, query, language, found),
+    )
 
 
 def _show_recalled(ctx: CommandContext, query: str, language: str, found: Sequence[Recollection]) -> None:
@@ -295,11 +294,7 @@ def _delete_fact(
         fact = view.facts.get(number)
         ctx.confirm(f"Remove the fact {fact.statement!r}?", yes=yes)
         view.facts.delete(number)
-    if ctx.json:
-        ctx.emit({"deleted": number})
-    else:
-        ctx.out.print(f"Removed the fact {number}.")
-    return 0
+    return ctx.tell({"deleted": number}, f"Removed the fact {number}.")
 
 
 def _show_fact(ctx: CommandContext, fact: Fact) -> None:

@@ -115,11 +115,11 @@ def _rag_test(
             askers = personas.principals()
             audit = evaluate_personas(view, suite, askers, options=options, cases=cases, progress=bar.update)
             passed, report, show = audit.passed, audit.as_json(), partial(_show_personas, ctx, audit)
-    if ctx.json:
-        ctx.emit({"file": str(file), "collection": view.standpoint.collection, **report})
-    else:
-        show()
-    return 0 if passed else 1
+    return ctx.tell(
+        {"file": str(file), "collection": view.standpoint.collection, **report},
+        show,
+        status=0 if passed else 1,
+    )
 
 
 def _personas(file: Path, *, runs: int, ingested: bool) -> PersonaFile:
@@ -381,11 +381,11 @@ def _calibrate(
         place = view.store.collections.get(view.scope, ctx.collection)
         if suite is None:
             view.store.collections.set_refusal(view.scope, place.name, None)
-            if ctx.json:
-                ctx.emit({"collection": place.name, "threshold": None, "stored": True})
-            else:
-                ctx.out.print(f"Answers from {place.name} are refused by the built-in rule again.", soft_wrap=True)
-            return 0
+            return ctx.tell(
+                {"collection": place.name, "threshold": None, "stored": True},
+                f"Answers from {place.name} are refused by the built-in rule again.",
+                soft_wrap=True,
+            )
         # What a collection keeps from before is its threshold; the weights are this version's.
         before = RefusalRule.from_mapping(place.refusal) if place.refusal else RefusalRule()
         rule = replace(RefusalRule(), threshold=before.threshold)
@@ -397,11 +397,10 @@ def _calibrate(
                 rule, found, embedding_model=place.embedding_model, reranker=reranker_of(ctx.config, options)
             )
             view.store.collections.set_refusal(view.scope, place.name, kept)
-    if ctx.json:
-        ctx.emit({"collection": place.name, **asdict(found), "stored": not dry_run})
-    else:
-        _show_calibration(ctx, place, found, stored=not dry_run)
-    return 0
+    return ctx.tell(
+        {"collection": place.name, **asdict(found), "stored": not dry_run},
+        lambda: _show_calibration(ctx, place, found, stored=not dry_run),
+    )
 
 
 def _scores(

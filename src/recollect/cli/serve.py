@@ -97,11 +97,10 @@ def _worker(
         worker: Worker = worker_of(rag.standpoint.assembly, concurrency=concurrency, queues=named, ends=ends)
         ctx.note(f"Running jobs, {concurrency} at a time.")
         worker.run()
-    if ctx.json:
-        ctx.emit({"finished": worker.finished})
-    else:
-        ctx.note(f"{worker.finished:,} job{'' if worker.finished == 1 else 's'} run.")
-    return 0
+    return ctx.tell(
+        {"finished": worker.finished},
+        lambda: ctx.note(f"{worker.finished:,} job{'' if worker.finished == 1 else 's'} run."),
+    )
 
 
 def _mcp(

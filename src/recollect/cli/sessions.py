@@ -118,11 +118,10 @@ def _end(
         count = f"{found.document_count:,} document{'' if found.document_count == 1 else 's'}"
         ctx.confirm(f"Remove the session {found.session_id!r} with its {count} for good?", yes=yes)
         documents = view.sessions.end(found.session_id)
-    if ctx.json:
-        ctx.emit(ended_session_json(found.session_id, documents=documents))
-    else:
-        ctx.out.print(f"Ended the session {found.session_id!r} and removed its {count}.")
-    return 0
+    return ctx.tell(
+        ended_session_json(found.session_id, documents=documents),
+        f"Ended the session {found.session_id!r} and removed its {count}.",
+    )
 
 
 def _show_sessions(ctx: CommandContext, found: list[DocumentSession]) -> None:
@@ -303,11 +302,10 @@ def _delete(
         record = view.memory.get(wanted)
         ctx.confirm(f"Remove {record.name!r} with its {record.turn_count:,} turns for good?", yes=yes)
         turns = view.memory.delete(record.name)
-    if ctx.json:
-        ctx.emit(deleted_session_json(record.name, turns=turns))
-    else:
-        ctx.out.print(f"Removed the conversation {record.name!r} and its {turns:,} turns.")
-    return 0
+    return ctx.tell(
+        deleted_session_json(record.name, turns=turns),
+        f"Removed the conversation {record.name!r} and its {turns:,} turns.",
+    )
 
 
 def _forget(
@@ -325,11 +323,7 @@ def _forget(
         turns = "1 turn" if len(set(positions)) == 1 else f"{len(set(positions)):,} turns"
         ctx.confirm(f"Remove {turns} of {record.name!r} for good?", yes=yes)
         count = view.memory.forget(record.name, positions)
-    if ctx.json:
-        ctx.emit(forgotten_turns_json(record.name, removed=count))
-    else:
-        ctx.out.print(f"Removed {turns} of {record.name!r}.")
-    return 0
+    return ctx.tell(forgotten_turns_json(record.name, removed=count), f"Removed {turns} of {record.name!r}.")
 
 
 def _receipts(ctx: CommandContext, *, limit: ReceiptLimit = 20, before: BeforeReceipt = None) -> int:

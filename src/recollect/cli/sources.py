@@ -116,11 +116,7 @@ def _add(
         )
     if refresh:
         return _read_first(ctx, record, new_place=record.collection not in places)
-    if ctx.json:
-        ctx.emit(record)
-    else:
-        ctx.out.print(f"Added {_shown(record.name)}. To read it: recollect sources refresh")
-    return 0
+    return ctx.tell(record, f"Added {_shown(record.name)}. To read it: recollect sources refresh")
 
 
 def _read_first(ctx: CommandContext, record: SourceRecord, *, new_place: bool) -> int:
@@ -226,11 +222,9 @@ def _remove(
             verb = "Erase" if erase else "Close"
             ctx.confirm(f"{verb} {record.documents:,} documents of {_shown(record.name)}?", yes=yes)
         done = view.sources.remove(source, documents="keep" if keep else "erase" if erase else "close")
-    if ctx.json:
-        ctx.emit({"documents": done})
-    else:
-        ctx.out.print(f"Removed {_shown(source)}; {done:,} documents {'erased' if erase else 'closed'}.")
-    return 0
+    return ctx.tell(
+        {"documents": done}, f"Removed {_shown(source)}; {done:,} documents {'erased' if erase else 'closed'}."
+    )
 
 
 def _settings(given: list[str], *, option: str = "--set") -> dict[str, Any]:

@@ -27,11 +27,7 @@ def _status(ctx: CommandContext) -> int:
     """Show what the store holds, or one collection, and how its searches fare."""
     with ctx.view() as view:
         status = view.maintenance.status()
-    if ctx.json:
-        ctx.emit(status)
-    else:
-        _show_status(ctx, status)
-    return 0
+    return ctx.tell(status, lambda: _show_status(ctx, status))
 
 
 def _place(ctx: CommandContext) -> str:
@@ -170,11 +166,7 @@ def _create_collection(
             token_vectors=token_vectors,
             dimensions=dimensions,
         )
-    if ctx.json:
-        ctx.emit(made)
-    else:
-        ctx.out.print(f"Made the collection {made.name!r}.")
-    return 0
+    return ctx.tell(made, f"Made the collection {made.name!r}.")
 
 
 def _delete_collection(
@@ -186,11 +178,10 @@ def _delete_collection(
         found = view.collections.get(wanted)
         ctx.confirm(f"Remove {wanted!r} with its {found.document_count:,} documents for good?", yes=yes)
         view.collections.delete(wanted)
-    if ctx.json:
-        ctx.emit({"deleted": wanted, "documents": found.document_count})
-    else:
-        ctx.out.print(f"Removed the collection {wanted!r} and its {found.document_count:,} documents.")
-    return 0
+    return ctx.tell(
+        {"deleted": wanted, "documents": found.document_count},
+        f"Removed the collection {wanted!r} and its {found.document_count:,} documents.",
+    )
 
 
 bind(collections_app, "collections", CollectionOperations, lambda view: view.collections, {"list": _show_listed})

@@ -248,11 +248,7 @@ def _used(count: int, limit: int | None) -> str:
 
 
 def _told(ctx: CommandContext, tenant: Tenant, words: str) -> int:
-    if ctx.json:
-        ctx.emit(tenant)
-    else:
-        ctx.out.print(plain(words), soft_wrap=True)
-    return 0
+    return ctx.tell(tenant, plain(words), soft_wrap=True)
 
 
 _LOCAL = {"export": "it writes every row of a tenant into a folder beside the database"}
