@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.cli._command_context import argument_text
 from recollect.errors import UsageError
 from recollect.model import Principal
 
@@ -48,9 +47,9 @@ class AccessOptions:
                 raise UsageError("--roles and --groups belong to somebody: say to whom with --as USER.")
             return None
         return Principal(
-            user_id=argument_text(self.as_),
+            user_id=self.as_,
             roles=_names(self.roles),
-            department=None if department is None else argument_text(department),
+            department=department,
             groups=_names(self.groups),
         )
 
@@ -88,4 +87,4 @@ class ActorOptions(AccessOptions):
 
 
 def _names(given: str | None) -> tuple[str, ...]:
-    return tuple(name for name in argument_text(given or "").split(",") if name.strip())
+    return tuple(name for name in (given or "").split(",") if name.strip())

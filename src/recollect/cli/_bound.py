@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 import typer
 
 from recollect.cli._access import ActorOptions
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.page import Page, cursor_at
 from recollect.model.record import json_of
-from recollect.model.time import read_time
 from recollect.operations.declaring import Operation, operations_of
 
 if TYPE_CHECKING:
@@ -82,13 +81,8 @@ def _command(
         before = given.pop("before", None)
         if before is not None:
             given["cursor"] = cursor_at(_position(declared, before))
-        said = {
-            name.removeprefix(_ARGUMENT): argument_text(one) if isinstance(one, str) else one
-            for name, one in given.items()
-        }
+        said = {name.removeprefix(_ARGUMENT): one for name, one in given.items()}
         of_view: dict[str, Any] = {name: said.pop(name) for name in declared.http.of_view if name in _OF_VIEW}
-        if of_view.get("as_of") is not None:
-            of_view["as_of"] = read_time(of_view["as_of"], name="--as-of")
         whose = None if tenant is None else tenant(ctx)
         with ctx.view(tenant=whose, principal=None if asking is None else asking.actor(), **of_view) as view:
             found = getattr(of(view), declared.name)(**said)
@@ -121,7 +115,7 @@ def _position(declared: Operation, before: str) -> int | str:
     """Where a page begins behind what stands last on the page before: a number or a name, as one is shown by it."""
     get = operations_of(declared.group).get("get")
     if get is not None and all(_plain(key.annotation) is not int for key in get.parameters.values()):
-        return argument_text(before)
+        return before
     number = whole_number(before)
     if number is None:
         raise UsageError(f"--before must be a whole number, not {reprlib.repr(before)}.")

@@ -243,13 +243,18 @@ class CommandContext:
         """What the command sees: of the tenant and the collection of the options, where no other are given.
 
         The arguments are those of `recollect.View.view`; ``config`` and ``embeds`` are `pipeline`'s.
+
+        Raises:
+            UsageError: ``as_of`` is no time, or ``config`` differs from the settings of the server that is asked.
         """
+        from recollect.model.time import read_time
+
         where: dict[str, Any] = {
             "principal": principal,
             "collections": self.named_collection if collections is None else collections,
-            "as_of": as_of,
-            "session": None if session is None else argument_text(session),
-            "user": None if user is None else argument_text(user),
+            "as_of": read_time(as_of, name="--as-of") if isinstance(as_of, str) else as_of,
+            "session": session,
+            "user": user,
         }
         if self.server is not None:
             if (config or self.config) != self.config:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from recollect.cli._command_context import CommandContext, GlobalOptions
+from recollect.cli._command_context import CommandContext, GlobalOptions, argument_text
 from recollect.errors import UsageError
 
 #: Whoever read the output has read enough; 128 and the signal's number, as shells report it.
@@ -128,7 +128,13 @@ def not_a_value(name: str) -> None:
 
 
 def command(
-    app: typer.Typer, name: str, *, collection: bool = False, remote: bool = False, local: str = ""
+    app: typer.Typer,
+    name: str,
+    *,
+    collection: bool = False,
+    remote: bool = False,
+    local: str = "",
+    paths: Collection[str] = (),
 ) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Register a function as a command; a parameter whose type is a group of options becomes those options.
 
@@ -141,18 +147,22 @@ def command(
         collection: Whether it takes ``--collection``, which its context knows.
         remote: Whether it works against a server too.
         local: Why it does not, in a sentence without its full stop, and what is done in its place.
+        paths: Parameters that may name files, which are taken as they are given; of all other texts, bytes that are not
+            UTF-8 are replaced, as nothing could be looked for by them.
     """
     if remote == bool(local):
         raise AssertionError(f"{name}: a command works against a server, or says why it does not.")
 
     def register(function: Callable[..., int | None]) -> Callable[..., int | None]:
-        app.command(name)(_expanded(function, collection=collection, local=local))
+        app.command(name)(_expanded(function, collection=collection, local=local, paths=paths))
         return function
 
     return register
 
 
-def _expanded(function: Callable[..., int | None], *, collection: bool, local: str) -> Callable[..., int | None]:
+def _expanded(
+    function: Callable[..., int | None], *, collection: bool, local: str, paths: Collection[str]
+) -> Callable[..., int | None]:
     parameters = inspect.signature(function, eval_str=True).parameters
     groups: dict[str, type] = {"": CollectionOption} if collection else {}
     plain: dict[str, inspect.Parameter] = {}
@@ -163,6 +173,7 @@ def _expanded(function: Callable[..., int | None], *, collection: bool, local: s
             plain[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
 
     def run(*, ctx: typer.Context, **values: Any) -> int | None:  # noqa: ANN401 - each option has its own type
+        values = {name: value if name in paths else _readable(value) for name, value in values.items()}
         own = {name: _picked(group, values) for name, group in groups.items()}
         named = next((group.collection for group in own.values() if isinstance(group, CollectionOption)), None)
         context = CommandContext.of(
@@ -185,6 +196,12 @@ def _expanded(function: Callable[..., int | None], *, collection: bool, local: s
     for group in (*groups.values(), GlobalOptions):
         signature += as_parameters(group)
     return _with_signature(run, function, signature)
+
+
+def _readable(value: Any) -> Any:  # noqa: ANN401 - each option has its own type
+    if isinstance(value, list):
+        return [_readable(one) for one in value]
+    return argument_text(value) if type(value) is str else value
 
 
 def as_parameters(group: type) -> list[inspect.Parameter]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import Mode, key_values, not_a_value
 from recollect.errors import UsageError
 from recollect.model.search_options import (
@@ -198,7 +198,7 @@ class SessionOptions:
             return {}
         if ctx.names_collection:
             raise UsageError("With --session, name the collections that are searched too by --with.")
-        return {"session": self.in_session, "collections": [argument_text(name) for name in self.with_ or ()] or None}
+        return {"session": self.in_session, "collections": self.with_ or None}
 
 
 def _json_object(text: str) -> dict[str, Any]:

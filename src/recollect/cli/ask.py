@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from recollect.cli._access import AccessOptions
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._searching import EVERYWHERE, Explain, SearchOptions, SessionOptions, TimeOptions, vain
 from recollect.cli._terminal import inline_markup, one_line, plain, print_indented, shortened, show_notes
@@ -70,16 +70,15 @@ def _ask(
     principal, search = access.asker(search)
     config = with_model(ctx.config, model)
     options, as_of = times.confine(search.retrieval(config, explain=explain)), times.moment()
-    question = argument_text(text)
-    validate(question, options)
+    validate(text, options)
     seen = {"collections": EVERYWHERE} if everywhere else where.where(ctx)
     with ctx.view(config, principal=principal, as_of=as_of, **seen) as view:
         if ctx.json:
-            answer = _whole(view.ask_stream(question, options))
+            answer = _whole(view.ask_stream(text, options))
             warnings = vain(view, options) if answer.refused else []
             ctx.emit(shown_answer(answer, explain=explain, warnings=warnings))
         else:
-            answer = _streamed(ctx, view, question, options, at_once=stream)
+            answer = _streamed(ctx, view, text, options, at_once=stream)
             show_answer(ctx, answer, told=stream and not ctx.out.is_terminal)
             mention_models_once(ctx)
             for warning in [*answer.warnings, *(vain(view, options) if answer.refused else [])]:
@@ -99,7 +98,7 @@ def with_model(config: RAGConfig, model: str | None) -> RAGConfig:
     if model is None or model == config.answer.model:
         return config
 
-    return models.with_model(config, argument_text(model))
+    return models.with_model(config, model)
 
 
 def _streamed(

@@ -83,7 +83,7 @@ def _chat(
     config = ask.with_model(ctx.config, model)
     given = search.retrieval(config)
     where: dict[str, Any] = {"collections": EVERYWHERE} if everywhere else {}
-    name = None if forget else argument_text(session or f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+    name = None if forget else session or f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     with ctx.view(config, principal=principal, as_of=times.moment(), user=user, **where) as view:
         talk = _Talk(ctx, _conversation(ctx, view, name, times.confine(given)), name, ends=_ends(ctx, everywhere, user))
         if ctx.server is None and config.answer.provider == "extractive":

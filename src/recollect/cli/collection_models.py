@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import plain
@@ -98,7 +98,7 @@ def _asked(view: View, model: str | None, wanted: Mapping[str, Any]) -> Job:
     """The job that changes to a model; None: back to the one before."""
     if model is None:
         return view.jobs.rollback(rest=wanted["rest"])
-    return view.jobs.reembed(argument_text(model), **wanted)
+    return view.jobs.reembed(model, **wanted)
 
 
 def _changed(ctx: CommandContext, view: View, model: str | None, wanted: Mapping[str, Any]) -> ReembedReport:
@@ -113,7 +113,7 @@ def _changed(ctx: CommandContext, view: View, model: str | None, wanted: Mapping
 
         if model is None:
             return view.spaces.rollback(rest=wanted["rest"], on_progress=tell)
-        return view.spaces.reembed(argument_text(model), **wanted, on_progress=tell)
+        return view.spaces.reembed(model, **wanted, on_progress=tell)
 
 
 def _minimum(given: list[str]) -> dict[str, float]:

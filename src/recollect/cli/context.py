@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._searching import empty_collection, told_besides
 from recollect.cli._terminal import plain
@@ -18,7 +18,6 @@ from recollect.context.hybrid import passages_for
 from recollect.errors import UsageError
 from recollect.model import RetrievalOptions
 from recollect.model.search_options import validate
-from recollect.model.time import read_time
 from recollect.replies.contexts import context_assembly_json, context_explain_json
 
 if TYPE_CHECKING:
@@ -85,18 +84,16 @@ def _context(
 ) -> int:
     """Print a context of documents, conversations and facts for a prompt, within a budget of tokens."""
     _require_effect(strategy, {"--focus": focus, "--session": conversation, "--user": user})
-    question = argument_text(text)
-    validate(question, RetrievalOptions(top_k=passages_for(token_budget), min_relevance=min_relevance))
-    moment = None if as_of is None else read_time(as_of, name="--as-of")
-    with ctx.view(user=user, as_of=moment, session=conversation) as view:
+    validate(text, RetrievalOptions(top_k=passages_for(token_budget), min_relevance=min_relevance))
+    with ctx.view(user=user, as_of=as_of, session=conversation) as view:
         how: dict[str, Any] = {"weights": _weights(focus), "min_relevance": min_relevance}
-        found = view.memory.assemble(question, strategy.value, token_budget, **how)
+        found = view.memory.assemble(text, strategy.value, token_budget, **how)
         empty = None if found.passages else empty_collection(view)
     why = [empty] if empty else []
     context = replace(found.context, warnings=told_besides(found.context.warnings, why))
     if ctx.json:
         found = replace(found, context=context)
-        ctx.emit(context_assembly_json(question, found, explain=explain, warnings=why))
+        ctx.emit(context_assembly_json(text, found, explain=explain, warnings=why))
     else:
         _show(ctx, found, explain=explain)
         for warning in [*context.warnings, *why]:
@@ -162,7 +159,7 @@ def _not(ctx: CommandContext, *, sources: _Sources, conversation: _Conversation 
 
 def _give(ctx: CommandContext, sources: list[str], conversation: str | None, *, helpful: bool) -> int:
     with ctx.view(session=conversation) as view:
-        return _tell(ctx, view.feedback.give([argument_text(source) for source in sources], helpful=helpful))
+        return _tell(ctx, view.feedback.give(sources, helpful=helpful))
 
 
 def _show_weights(ctx: CommandContext, *, conversation: _Conversation = None) -> int:

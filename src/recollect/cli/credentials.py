@@ -11,7 +11,7 @@ from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._bound import bind
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.errors import UsageError
@@ -72,10 +72,9 @@ def _create_key(
     how: dict[str, Any] = {"principal": actor.actor(), "expires": expires}
     with ctx.view() as view:
         if widget is None:
-            made = view.keys.create(argument_text(name), scopes=[one.value for one in scope or [_Scope.READ]], **how)
+            made = view.keys.create(name, scopes=[one.value for one in scope or [_Scope.READ]], **how)
         else:
-            sites = [argument_text(one) for one in origin or []]
-            made = view.keys.create_widget(argument_text(name), collection=argument_text(widget), origins=sites, **how)
+            made = view.keys.create_widget(name, collection=widget, origins=origin or [], **how)
     return _tell_secret(ctx, made)
 
 
@@ -91,8 +90,8 @@ def _rotate_key(
     """Give a key another secret, and print it, this once."""
     with ctx.view() as view:
         rotated = view.keys.rotate(
-            argument_text(key_id),
-            grace=0 if grace.strip() == "0" else argument_text(grace),
+            key_id,
+            grace=0 if grace.strip() == "0" else grace,
             expires=expires,
         )
     return _tell_secret(ctx, rotated)
@@ -164,9 +163,9 @@ def _log_out(
         raise UsageError("Name one login, or --user USER, or --everybody.")
     with ctx.view() as view:
         if login_id is not None:
-            login = view.logins.revoke(argument_text(login_id))
+            login = view.logins.revoke(login_id)
             return ctx.tell(login, plain(f"The login {login.login_id} has ended."), soft_wrap=True)
-        ended = view.logins.revoke_all(user=None if user is None else argument_text(user))
+        ended = view.logins.revoke_all(user=user)
     return ctx.tell({"ended": ended}, f"{ended} login{'' if ended == 1 else 's'} ended.")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import plain, size
@@ -165,8 +165,7 @@ def _verify(
     ] = None,
 ) -> int:
     """Compare everything in the store with what it belongs to. Exit status 1 if something wrong is left."""
-    name = None if collection is None else argument_text(collection)
-    with ctx.view(collections=name) as view, ExitStack() as bars:
+    with ctx.view(collections=collection) as view, ExitStack() as bars:
         show = None if ctx.json else _progress(ctx, bars)
         report = view.maintenance.verify(repair=repair, deep=deep, on_progress=show)
     if ctx.json:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import AccessOptions, ActorOptions
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._searching import vain
 from recollect.cli._terminal import moment_text, one_line, plain
@@ -48,7 +48,7 @@ def named_documents(view: View, documents: list[str]) -> list[int]:
         NotFoundError: One of them does not exist there.
         UsageError: Several have one of the sources.
     """
-    return view.documents.resolve([argument_text(one) for one in documents])
+    return view.documents.resolve(documents)
 
 
 def named_document(view: View, document: str) -> int:
@@ -58,7 +58,7 @@ def named_document(view: View, document: str) -> int:
         NotFoundError: There is none.
         UsageError: Several documents have that name.
     """
-    (found,) = view.documents.resolve([argument_text(document)], each_one=True)
+    (found,) = view.documents.resolve([document], each_one=True)
     return found
 
 
@@ -160,7 +160,7 @@ def _ttl(
         history = view.documents.history(known)
         expires_at = history.versions[-1].expires_at
     if ctx.json:
-        told = {"document": argument_text(document), "department": history.department}
+        told = {"document": document, "department": history.department}
         ctx.emit({**told, "expires_at": expires_at and expires_at.isoformat()})
     else:
         ctx.out.print(f"It expires {moment_text(expires_at)} UTC." if expires_at else "It never expires.")

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._searching import SearchOptions
 from recollect.cli._terminal import moment_text, one_line, print_indented, shortened
@@ -38,10 +38,9 @@ def _why_not(
     Give the options of the search that missed it. What is advised has been tried.
     """
     options = search.retrieval(ctx.config)
-    question = argument_text(text)
-    validate(question, options)
+    validate(text, options)
     with ctx.view() as view:
-        told = view.why_not(question, argument_text(document), options)
+        told = view.why_not(text, document, options)
     return ctx.tell(why_not_json(told), lambda: _show_why_not(ctx, told))
 
 
@@ -80,11 +79,10 @@ def _diff(
 ) -> int:
     """Show how the evidence for a question changed from one moment to another: what came, went, changed and stayed."""
     options = search.retrieval(ctx.config)
-    question = argument_text(text)
-    validate(question, options)
+    validate(text, options)
     with ctx.view() as view:
         diff = view.documents.diff_evidence(
-            question, from_time=from_, to_time=None if to.strip().lower() == "now" else to, options=options
+            text, from_time=from_, to_time=None if to.strip().lower() == "now" else to, options=options
         )
     return ctx.tell(diff, lambda: _show_diff(ctx, diff))
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import ActorOptions
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line
 from recollect.cli.documents import named_documents
@@ -70,7 +70,7 @@ def _add(
     """Let somebody read documents, though not their past versions; it counts from the next search on."""
     with ctx.view(principal=actor.actor()) as view:
         target = _target(view, documents, source, default=default)
-        changed = view.grants.add([argument_text(one) for one in who], only=only, **target)
+        changed = view.grants.add(who, only=only, **target)
         _report(ctx, view, target, changed)
     return 0
 
@@ -87,7 +87,7 @@ def _remove(
     """Take grants away; with a ! before it ('!user:bob'), a denial."""
     with ctx.view(principal=actor.actor()) as view:
         target = _target(view, documents, source, default=default)
-        changed = view.grants.remove([argument_text(one) for one in who], **target)
+        changed = view.grants.remove(who, **target)
         _report(ctx, view, target, changed)
     return 0
 
@@ -104,7 +104,7 @@ def _deny(
     """Keep somebody from documents, whatever grants include them; owners of the collection still read them."""
     with ctx.view(principal=actor.actor()) as view:
         target = _target(view, documents, source, default=default)
-        changed = view.grants.deny([argument_text(one) for one in who], **target)
+        changed = view.grants.deny(who, **target)
         _report(ctx, view, target, changed)
     return 0
 
@@ -136,7 +136,7 @@ def _target(view: View, documents: list[str] | None, source: str | None, *, defa
     if documents:
         # By their ids: afterwards, somebody in particular may not be able to name them any more.
         return {"documents": named_documents(view, documents)}
-    return {"default": True} if source is None else {"source": argument_text(source)}
+    return {"default": True} if source is None else {"source": source}
 
 
 def _report(ctx: CommandContext, view: View, target: dict[str, Any], changed: int) -> None:

@@ -64,7 +64,7 @@ _Situated = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "ingest", collection=True, remote=True)(_ingest)
+    command(app, "ingest", collection=True, remote=True, paths=("what", "data"))(_ingest)
 
 
 def _ingest(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._bound import bind
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.transfer import STANDARD_OUTPUT, writing
@@ -130,9 +130,7 @@ def _export(
         raise UsageError("With --json the report stands on standard output: name a file to export to.")
     entries = 0
     with ctx.view(tenant=_tenant(ctx)) as view, writing(file, overwrite=overwrite) as target:
-        for line in view.audit.export(
-            action=None if action is None else argument_text(action), since=since, until=until
-        ):
+        for line in view.audit.export(action=action, since=since, until=until):
             target.write(line)
             entries += 1
     if ctx.json:

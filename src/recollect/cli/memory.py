@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from recollect.cli._bound import bind
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import Mode, command
 from recollect.cli._terminal import Highlighter, moment_words, one_line, print_indented, shortened
 from recollect.errors import NotFoundError, UsageError
@@ -57,7 +57,7 @@ def _remember(
     A line of FILE is an object with content, and as far as they are known role, at, id and metadata. A file is stored
     in batches, and may be stored again if its turns have ids.
     """
-    turns = _turns(text, file, role=argument_text(role), at=at, turn_id=turn_id)
+    turns = _turns(text, file, role=role, at=at, turn_id=turn_id)
     with ctx.view(session=conversation, user=user) as view:
         done = view.remember(turns)
     if ctx.json:
@@ -75,7 +75,7 @@ def _turns(text: str | None, file: Path | None, *, role: str, at: str | None, tu
     if text is not None:
         # Who says something on the command line says it now.
         moment = datetime.now(UTC) if at is None else read_time(at, name="--at")
-        return [Turn(content=argument_text(text), role=role, at=moment, turn_id=turn_id)]
+        return [Turn(content=text, role=role, at=moment, turn_id=turn_id)]
     assert file is not None
     if at is not None or turn_id is not None:
         raise UsageError("--at and --id are a single turn's: with --file, every line has its own.")
@@ -123,7 +123,6 @@ def _recall(
 
     Without --session and --user, every conversation is searched.
     """
-    query = argument_text(text)
     options = RecallOptions(
         top_k=top_k,
         mode=mode.value,
@@ -132,13 +131,12 @@ def _recall(
         since=None if since is None else read_time(since, name="--since"),
         until=None if until is None else read_time(until, name="--until"),
     )
-    moment = None if as_of is None else read_time(as_of, name="--as-of")
-    with ctx.view(session=conversation, user=user, as_of=moment) as view:
-        found = view.recall(query, options)
+    with ctx.view(session=conversation, user=user, as_of=as_of) as view:
+        found = view.recall(text, options)
         language = ctx.config.language
     return ctx.tell(
-        {"query": query, "mode": options.mode, "results": json_of(found)},
-        lambda: _show_recalled(ctx, query, language, found),
+        {"query": text, "mode": options.mode, "results": json_of(found)},
+        lambda: _show_recalled(ctx, text, language, found),
     )
 
 
@@ -239,7 +237,7 @@ def _list_facts(
     as_of: _AsOf = None,
 ) -> int:
     """List the facts that are current, what was said last first."""
-    with ctx.view(user=user, session=conversation, as_of=_moment(as_of)) as view:
+    with ctx.view(user=user, session=conversation, as_of=as_of) as view:
         found = view.facts.list(superseded=superseded, cursor=cursor, limit=limit)
     if ctx.json:
         ctx.emit(found)
@@ -264,11 +262,10 @@ def _search_facts(
     as_of: _AsOf = None,
 ) -> int:
     """Find the facts that answer a question."""
-    query = argument_text(text)
-    with ctx.view(user=user, session=conversation, as_of=_moment(as_of)) as view:
-        found = view.facts.search(query, top_k=top_k, mode=mode.value)
+    with ctx.view(user=user, session=conversation, as_of=as_of) as view:
+        found = view.facts.search(text, top_k=top_k, mode=mode.value)
     if ctx.json:
-        ctx.emit({"query": query, "mode": mode.value, "results": json_of(found)})
+        ctx.emit({"query": text, "mode": mode.value, "results": json_of(found)})
         return 0
     if not found:
         ctx.out.print("No fact is like it.")
@@ -313,10 +310,6 @@ def _show_evidence(ctx: CommandContext, fact: Fact) -> None:
         place = f"{again}{one_line(one.session)}, turn {one.position}, characters {one.start_offset}-{one.end_offset}: "
         line = Text(place, style="dim").append(f'"{one_line(one.quote)}"', style="not dim")
         print_indented(ctx.out, line, by=5)
-
-
-def _moment(as_of: str | None) -> datetime | None:
-    return None if as_of is None else read_time(as_of, name="--as-of")
 
 
 command(facts_app, "list", remote=True)(_list_facts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli._access import AccessOptions
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._searching import (
     EVERYWHERE,
@@ -66,20 +66,19 @@ def _query(
     principal, search = access.asker(search)
     options = replace(times.confine(search.retrieval(ctx.config, explain=explain)), outline=ctx.json)
     as_of = times.moment()
-    question = argument_text(text)
-    validate(question, options)
+    validate(text, options)
     seen = {"collections": EVERYWHERE} if everywhere else where.where(ctx)
     embeds = (options.mode or ctx.config.retrieval.mode) != "lexical"
     with ctx.view(principal=principal, as_of=as_of, embeds=embeds, **seen) as view:
         if budget.context:
             shown = view.context(
-                question, options, token_budget=budget.token_budget, max_context_length=budget.max_context_length
+                text, options, token_budget=budget.token_budget, max_context_length=budget.max_context_length
             )
             warnings = [] if shown.blocks else vain(view, options)
             shown = replace(shown, warnings=told_besides(shown.warnings, warnings))
-            show_context(ctx, question, shown, collection=view.standpoint.searched_name, warnings=warnings)
+            show_context(ctx, text, shown, collection=view.standpoint.searched_name, warnings=warnings)
             return 0
-        reply = view.search(question, options)
+        reply = view.search(text, options)
         warnings = [] if reply.results else vain(view, options)
         reply = replace(reply, warnings=told_besides(reply.warnings, warnings))
         if ctx.json:

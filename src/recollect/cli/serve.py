@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recollect.cli._access import ActorOptions
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._searching import EVERYWHERE
 from recollect.cli.ask import with_model
 from recollect.errors import ConfigurationError, UsageError
 from recollect.installation import install_command
-from recollect.model.time import read_time
 from recollect.pipeline.threads import Threads
 from recollect.pipeline.working import worker_of
 
@@ -47,7 +46,7 @@ def _serve(
     """
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
         raise UsageError(f"The server needs more packages: {install_command('server')}")
-    given = {"host": None if host is None else argument_text(host), "port": port}
+    given = {"host": host, "port": port}
     own = {name: value for name, value in given.items() if value is not None}
     config = ctx.config.model_copy(update={"server": ctx.config.server.model_copy(update=own)})
     with ctx.pipeline(config) as rag:
@@ -92,9 +91,8 @@ def _worker(
     if once and until_empty:
         raise UsageError("--once and --until-empty are two answers to when to end: give one.")
     ends: Literal["never", "once", "empty"] = "once" if once else "empty" if until_empty else "never"
-    named = None if queues is None else [argument_text(name) for name in queues]
     with ctx.pipeline() as rag:
-        worker: Worker = worker_of(rag.standpoint.assembly, concurrency=concurrency, queues=named, ends=ends)
+        worker: Worker = worker_of(rag.standpoint.assembly, concurrency=concurrency, queues=queues, ends=ends)
         ctx.note(f"Running jobs, {concurrency} at a time.")
         worker.run()
     return ctx.tell(
@@ -140,13 +138,12 @@ def _mcp(
     if ctx.json:
         raise UsageError("Standard output is the protocol's: leave --json out.")
     stdio = _door()
-    moment = None if as_of is None else read_time(as_of, name="--as-of")
     collections = EVERYWHERE if everywhere else ctx.collection
     with ctx.view(
         with_model(ctx.config, model),
         principal=access.actor(),
         collections=collections,
-        as_of=moment,
+        as_of=as_of,
         session=session,
         user=user or access.as_,
     ) as view:

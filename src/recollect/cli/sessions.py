@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import ActorOptions
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._terminal import moment_words, one_line, plain, print_indented
 from recollect.cli.logs import BeforeReceipt, ReceiptLimit, show_receipts
@@ -83,7 +83,7 @@ def _create(
         )
         if ttl is not None:
             config = replace(config, ttl=ttl)
-        made = view.sessions.create(argument_text(name), config)
+        made = view.sessions.create(name, config)
     if ctx.json:
         ctx.emit({"session": json_of(made)})
     else:
@@ -96,7 +96,7 @@ def _create(
 def _renew(ctx: CommandContext, actor: ActorOptions, *, name: _OwnName) -> int:
     """Begin the time of a session anew, before it is over."""
     with ctx.view(principal=actor.actor()) as view:
-        renewed = view.sessions.renew(argument_text(name))
+        renewed = view.sessions.renew(name)
     if ctx.json:
         ctx.emit({"session": json_of(renewed)})
     else:
@@ -114,7 +114,7 @@ def _end(
 ) -> int:
     """End a session and remove its documents, for good."""
     with ctx.view(principal=actor.actor()) as view:
-        found = view.sessions.get(argument_text(name))
+        found = view.sessions.get(name)
         count = f"{found.document_count:,} document{'' if found.document_count == 1 else 's'}"
         ctx.confirm(f"Remove the session {found.session_id!r} with its {count} for good?", yes=yes)
         documents = view.sessions.end(found.session_id)
@@ -189,7 +189,7 @@ def _list(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most, the latest first.")] = 100,
 ) -> int:
     """List the conversations, the one with the latest turn first, and the sessions that have documents."""
-    text = None if search is None else argument_text(search).strip() or None
+    text = None if search is None else search.strip() or None
     with ctx.view(principal=actor.actor(), user=user) as view:
         found = view.memory.list(text=text, limit=limit)
         wanted = view.standpoint.user
@@ -219,18 +219,17 @@ def _show(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many turns at most.")] = 100,
 ) -> int:
     """Show what was said in a conversation, and the documents of a session."""
-    wanted = argument_text(name)
     with ctx.view(principal=actor.actor(), user=actor.as_) as view:
-        documents = _documents(view, wanted, limit)
+        documents = _documents(view, name, limit)
         try:
-            record = view.memory.get(wanted)
+            record = view.memory.get(name)
         except NotFoundError:
             if documents is None:
                 raise
             record = None
         turns = []
         if record is not None:
-            turns = view.memory.turns(wanted, after=after, limit=limit)
+            turns = view.memory.turns(name, after=after, limit=limit)
     if ctx.json:
         ctx.emit(json_of(session_content_json(None if record is None else (record, turns), documents)))
         return 0
@@ -278,9 +277,8 @@ def _rename(
     ] = None,
 ) -> int:
     """Call a conversation something."""
-    wanted = argument_text(name)
     with ctx.view(principal=actor.actor(), user=actor.as_) as view:
-        record = view.memory.rename(wanted, None if title is None else argument_text(title))
+        record = view.memory.rename(name, title)
     if ctx.json:
         ctx.emit(record)
     else:
@@ -297,9 +295,8 @@ def _delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Remove a conversation with everything that was made of it, for good."""
-    wanted = argument_text(name)
     with ctx.view(principal=actor.actor(), user=actor.as_) as view:
-        record = view.memory.get(wanted)
+        record = view.memory.get(name)
         ctx.confirm(f"Remove {record.name!r} with its {record.turn_count:,} turns for good?", yes=yes)
         turns = view.memory.delete(record.name)
     return ctx.tell(
@@ -317,9 +314,8 @@ def _forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Remove turns of a conversation with everything that was made of them, for good."""
-    wanted = argument_text(name)
     with ctx.view(principal=actor.actor(), user=actor.as_) as view:
-        record = view.memory.get(wanted)
+        record = view.memory.get(name)
         turns = "1 turn" if len(set(positions)) == 1 else f"{len(set(positions)):,} turns"
         ctx.confirm(f"Remove {turns} of {record.name!r} for good?", yes=yes)
         count = view.memory.forget(record.name, positions)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import ActorOptions
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, command
 from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import one_line
@@ -50,7 +50,7 @@ def _list_sources(
 ) -> int:
     """List where the documents come from, with how their last refresh went."""
     with ctx.view(collections="*" if everywhere else None) as view:
-        found = view.sources.list(cursor=None if cursor is None else argument_text(cursor), limit=limit)
+        found = view.sources.list(cursor=cursor, limit=limit)
     if ctx.json:
         ctx.emit(found)
     elif found:
@@ -275,7 +275,7 @@ def _shown(text: str) -> str:
 command(sources_app, "list", collection=True, remote=True)(_list_sources)
 
 
-command(sources_app, "add", collection=True, remote=True)(_add)
+command(sources_app, "add", collection=True, remote=True, paths=("location",))(_add)
 
 
 command(sources_app, "refresh", collection=True, remote=True)(_refresh)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._bound import bind
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, command
 from recollect.cli._terminal import one_line, size
 from recollect.cli.ingest import chunking_of
@@ -159,7 +159,7 @@ def _create_collection(
     """Make an empty collection, with its own chunking, language and length of vectors."""
     with ctx.view() as view:
         made = view.collections.create(
-            argument_text(name),
+            name,
             description=description,
             language=language,
             chunking=chunking_of(ctx.config, chunking) if chunking.given else None,
@@ -173,14 +173,13 @@ def _delete_collection(
     ctx: CommandContext, *, name: _Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
 ) -> int:
     """Remove a collection with everything in it, for good."""
-    wanted = argument_text(name)
     with ctx.view() as view:
-        found = view.collections.get(wanted)
-        ctx.confirm(f"Remove {wanted!r} with its {found.document_count:,} documents for good?", yes=yes)
-        view.collections.delete(wanted)
+        found = view.collections.get(name)
+        ctx.confirm(f"Remove {name!r} with its {found.document_count:,} documents for good?", yes=yes)
+        view.collections.delete(name)
     return ctx.tell(
-        {"deleted": wanted, "documents": found.document_count},
-        f"Removed the collection {wanted!r} and its {found.document_count:,} documents.",
+        {"deleted": name, "documents": found.document_count},
+        f"Removed the collection {name!r} and its {found.document_count:,} documents.",
     )
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._bound import bind
-from recollect.cli._command_context import CommandContext, argument_text
+from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._terminal import one_line, plain, size
 from recollect.errors import UsageError
@@ -56,7 +56,7 @@ def _create(
     """Make a tenant."""
     quota = _changed(TenantQuota(), max_documents, max_chunks, max_bytes)
     with ctx.view() as view:
-        made = view.tenants.create(argument_text(name), quota=quota)
+        made = view.tenants.create(name, quota=quota)
     return _told(ctx, made, f"Made the tenant {made.name!r}, number {made.tenant_id}.")
 
 
@@ -107,7 +107,7 @@ def _set_pii(
     if policy not in _POLICIES:
         raise UsageError(f"A policy is off, tag, redact or refuse, or none for the configured one; not {policy!r}.")
     with ctx.view() as view:
-        found = view.tenants.get(argument_text(wanted))
+        found = view.tenants.get(wanted)
         found = view.tenants.set_pii(found.tenant_id, _POLICIES[policy])
     return _told(ctx, found, f"Personal data in what {found.name!r} stores: {found.pii or 'as configured'}.")
 
@@ -115,14 +115,14 @@ def _set_pii(
 def _suspend(ctx: CommandContext, *, wanted: _Name) -> int:
     """Refuse every search and write of a tenant, which keeps what it has."""
     with ctx.view() as view:
-        found = view.tenants.suspend(argument_text(wanted))
+        found = view.tenants.suspend(wanted)
     return _told(ctx, found, f"{found.name!r} is suspended: it can neither be searched nor written to.")
 
 
 def _resume(ctx: CommandContext, *, wanted: _Name) -> int:
     """Take the suspension of a tenant back."""
     with ctx.view() as view:
-        found = view.tenants.resume(argument_text(wanted))
+        found = view.tenants.resume(wanted)
     return _told(ctx, found, f"{found.name!r} is active.")
 
 
@@ -138,7 +138,7 @@ def _set_quota(
     if max_documents is None and max_chunks is None and max_bytes is None:
         raise UsageError("Name a quota: --max-documents N, --max-chunks N or --max-bytes N; none takes it away.")
     with ctx.view() as view:
-        found = view.tenants.get(argument_text(wanted))
+        found = view.tenants.get(wanted)
         found = view.tenants.set_quota(found.tenant_id, _changed(found.quota, max_documents, max_chunks, max_bytes))
     words = [
         f"{'any number of' if limit is None else f'{limit:,}'} {name.removeprefix('max_')}"
@@ -155,7 +155,7 @@ def _export(
 ) -> int:
     """Write everything of a tenant into a folder: documents with vectors, conversations, and all other rows."""
     with ctx.view() as view:
-        done = view.tenants.export(argument_text(wanted), folder)
+        done = view.tenants.export(wanted, folder)
     if ctx.json:
         ctx.emit(done)
         return 0
@@ -177,11 +177,10 @@ def _erase(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Remove a tenant with everything that belongs to it, for good."""
-    why = None if reason is None else argument_text(reason)
     with ctx.view() as view:
-        found = view.tenants.get(argument_text(wanted))
+        found = view.tenants.get(wanted)
         ctx.confirm(f"Erase {found.name!r} with its {found.documents:,} documents for good?", yes=yes)
-        receipt = view.tenants.erase(found.tenant_id, reason=why)
+        receipt = view.tenants.erase(found.tenant_id, reason=reason)
     if ctx.json:
         ctx.emit(receipt)
         return 0
@@ -216,15 +215,14 @@ def _unshare(
 
 
 def _sharing(ctx: CommandContext, owner: str, collection: str, reader: str, *, shared: bool) -> int:
-    tenant, name, other = (argument_text(text) for text in (owner, collection, reader))
     with ctx.view() as view:
         change = view.tenants.share if shared else view.tenants.unshare
-        changed = change(tenant, name, other)
+        changed = change(owner, collection, reader)
     if ctx.json:
         ctx.emit(changed)
     else:
         words = "may read" if shared else "no longer reads"
-        ctx.out.print(plain(f"{other!r} {words} the collection {name!r} of {tenant!r}."))
+        ctx.out.print(plain(f"{reader!r} {words} the collection {collection!r} of {owner!r}."))
     return 0
 
 
