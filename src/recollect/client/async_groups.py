@@ -11,7 +11,7 @@ from recollect.client.calls.documents import ContentCalls, DocumentCalls, Versio
 from recollect.client.calls.ingesting import UploadCalls
 from recollect.client.calls.jobs import SourceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
-from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, lined_awaited, paged_awaited
+from recollect.client.methods import awaited, downloaded_awaited, followed_awaited, group, lined_awaited, paged_awaited
 from recollect.operations.awaited import (
     AsyncAuditOperations,
     AsyncCollectionOperations,
@@ -25,11 +25,10 @@ from recollect.operations.awaited import (
     AsyncSourceOperations,
     AsyncTenantOperations,
 )
-from recollect.operations.declaring import bind, made
+from recollect.operations.declaring import bind
 
 if TYPE_CHECKING:
     from recollect.client.async_connection import AsyncConnection
-    from recollect.client.place import Place
 
 
 class _Group:
@@ -204,85 +203,19 @@ class AsyncContents(_Group):
 class Groups:
     """The groups of a client."""
 
-    _at: Place
-    _connection: AsyncConnection
-
-    @property
-    def audit(self) -> AsyncAudit:
-        """What was done, by whom and when."""
-        return made(AsyncAudit, AuditCalls(self._at), self._connection)
-
-    @property
-    def collections(self) -> AsyncCollections:
-        """Collections: made, listed, described and removed."""
-        return made(AsyncCollections, CollectionCalls(self._at), self._connection)
-
-    @property
-    def contents(self) -> AsyncContents:
-        """What documents say: outlined, read in parts, cut into chunks, and as they came."""
-        return AsyncContents(ContentCalls(self._at), self._connection)
-
-    @property
-    def documents(self) -> AsyncDocuments:
-        """Documents, their versions, and what becomes of them."""
-        return AsyncDocuments(DocumentCalls(self._at), self._connection)
-
-    @property
-    def facts(self) -> AsyncFacts:
-        """Facts drawn from conversations."""
-        return made(AsyncFacts, FactCalls(self._at), self._connection)
-
-    @property
-    def feedback(self) -> AsyncFeedback:
-        """Whether what contexts showed has helped."""
-        return made(AsyncFeedback, FeedbackCalls(self._at), self._connection)
-
-    @property
-    def grants(self) -> AsyncGrants:
-        """Who may read what."""
-        return AsyncGrants(GrantCalls(self._at), self._connection)
-
-    @property
-    def jobs(self) -> AsyncJobs:
-        """Work in the background: looked at, waited for, stopped and tried again."""
-        return made(AsyncJobs, UploadCalls(self._at), self._connection)
-
-    @property
-    def keys(self) -> AsyncKeys:
-        """What programs present to a server."""
-        return made(AsyncKeys, KeyCalls(self._at), self._connection)
-
-    @property
-    def logins(self) -> AsyncLogins:
-        """Browsers that are logged in."""
-        return made(AsyncLogins, Calls(self._at), self._connection)
-
-    @property
-    def maintenance(self) -> AsyncMaintenance:
-        """The store as a whole: what it holds, and how searches fare."""
-        return made(AsyncMaintenance, Calls(self._at), self._connection)
-
-    @property
-    def memory(self) -> AsyncConversationMemory:
-        """Conversations."""
-        return AsyncConversationMemory(MemoryCalls(self._at), self._connection)
-
-    @property
-    def sessions(self) -> AsyncSessions:
-        """Sessions with documents of their own."""
-        return AsyncSessions(ConfiguredSessionCalls(self._at), self._connection)
-
-    @property
-    def sources(self) -> AsyncSources:
-        """Where documents come from."""
-        return made(AsyncSources, SourceCalls(self._at), self._connection)
-
-    @property
-    def spaces(self) -> AsyncSpaces:
-        """The vectors of the view's collection, by the models that made them."""
-        return AsyncSpaces(SpaceCalls(self._at), self._connection)
-
-    @property
-    def tenants(self) -> AsyncTenants:
-        """The tenants of the store."""
-        return made(AsyncTenants, TenantCalls(self._at), self._connection)
+    audit = group(AsyncAudit, AuditCalls)
+    collections = group(AsyncCollections, CollectionCalls)
+    contents = group(AsyncContents, ContentCalls)
+    documents = group(AsyncDocuments, DocumentCalls)
+    facts = group(AsyncFacts, FactCalls)
+    feedback = group(AsyncFeedback, FeedbackCalls)
+    grants = group(AsyncGrants, GrantCalls)
+    jobs = group(AsyncJobs, UploadCalls)
+    keys = group(AsyncKeys, KeyCalls)
+    logins = group(AsyncLogins, Calls)
+    maintenance = group(AsyncMaintenance, Calls)
+    memory = group(AsyncConversationMemory, MemoryCalls)
+    sessions = group(AsyncSessions, ConfiguredSessionCalls)
+    sources = group(AsyncSources, SourceCalls)
+    spaces = group(AsyncSpaces, SpaceCalls)
+    tenants = group(AsyncTenants, TenantCalls)

@@ -17,22 +17,20 @@ from recollect.client.calls.ingesting import EverydayCalls
 from recollect.client.calls.retrieval import AskEvent, RetrievalCalls
 from recollect.client.connection import Connection, Pool
 from recollect.client.groups import Groups
-from recollect.client.methods import followed, sent
-from recollect.client.place import UNCHANGED, Place, refined
-from recollect.client.requests import RETRIES, TIMEOUT_SECONDS, headers_of, opened_settings, refined_settings
+from recollect.client.methods import RemoteMethods, followed, sent
+from recollect.client.place import Place
+from recollect.client.requests import RETRIES, TIMEOUT_SECONDS, headers_of, opened_settings
 from recollect.errors import ServerError
 from recollect.familiar_names import suggesting
-from recollect.model import Answer, Principal, RetrievalOptions, RetrievedContext, SearchReply
+from recollect.model import Answer, RetrievalOptions, RetrievedContext, SearchReply
 from recollect.model.record import adapter_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from datetime import datetime
     from typing import Unpack
 
     from recollect.client.calls.base import Reply
     from recollect.model.search_options import SearchKeywords
-    from recollect.model.time import Moment
 
 
 # A search of a thousand long passages has less.
@@ -40,84 +38,14 @@ _MOST_OF_A_SEARCH = 32 * 1024 * 1024
 _SHAPE_LOCK = Lock()
 
 
-class _Calls(RetrievalCalls, RecallCalls, EverydayCalls):
-    """What a client asks by itself, beside its groups."""
-
-
-class RemoteView(Groups):
+class RemoteView(Groups, RemoteMethods["RemoteView", Connection]):
     """A view of what a server has; see `recollect.View`, whose methods these are, and `Client`, which makes it.
 
     Immutable, and safe to share between threads.
     """
 
-    def __init__(self, at: Place, connection: Connection) -> None:
-        self._at = at
-        self._connection = connection
-        self._calls = _Calls(at)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._connection.url!r})"
-
-    def view(
-        self,
-        *,
-        principal: Principal | None = UNCHANGED,
-        collections: Sequence[str] | str | None = UNCHANGED,
-        as_of: Moment | None = UNCHANGED,
-        session: str | None = UNCHANGED,
-        user: str | None = UNCHANGED,
-        remotes: Sequence[str] | None = UNCHANGED,
-    ) -> RemoteView:
-        """A view that differs from this one in what is named here; see `recollect.View.view`.
-
-        Whose knowledge it is of is the credential's to say. ``principal`` is for whom the owner of the store asks.
-        ``remotes`` are names of those that the server is configured with.
-
-        Raises:
-            UsageError: ``as_of`` is no time, or ``collections`` names none.
-        """
-        given = {"principal": principal, "collections": collections, "as_of": as_of}
-        at = refined(self._at, **given, session=session, user=user, remotes=remotes)
-        return RemoteView(at, self._connection)
-
-    def with_options(
-        self,
-        *,
-        timeout_seconds: float = UNCHANGED,
-        retries: int = UNCHANGED,
-        idempotency_key: str | None = UNCHANGED,
-        on_reply: Callable[[Reply], None] | None = UNCHANGED,
-    ) -> RemoteView:
-        """The same view, asked in another way.
-
-        Args:
-            timeout_seconds: How long a reply may take to come, or to go on.
-            retries: How often a request is made again where that is safe.
-            idempotency_key: Of the next write, which takes effect once under it however often it is made; None: each
-                write has one of its own.
-            on_reply: Told every reply with its status, headers, ``etag`` and ``request_id``.
-
-        Raises:
-            UsageError: A number is out of range.
-        """
-        settings = refined_settings(
-            self._connection.settings,
-            timeout_seconds=timeout_seconds,
-            retries=retries,
-            idempotency_key=idempotency_key,
-            on_reply=on_reply,
-        )
-        return RemoteView(self._at, Connection(self._connection.pool, settings))
-
-    @property
-    def standpoint(self) -> Place:
-        """Who, when and where, as it was said."""
-        return self._at
-
-    @property
-    def url(self) -> str:
-        """Where the server is."""
-        return self._connection.url
+    def _of(self, at: Place, connection: Connection) -> RemoteView:
+        return RemoteView(at, connection)
 
     me = sent(Calls.me)
     default_options = sent(EverydayCalls.default_options)

@@ -11,11 +11,11 @@ from recollect.client.calls.documents import ContentCalls, DocumentCalls, Versio
 from recollect.client.calls.ingesting import UploadCalls
 from recollect.client.calls.jobs import SourceCalls
 from recollect.client.calls.people import AuditCalls, GrantCalls, KeyCalls, TenantCalls
-from recollect.client.methods import downloaded, followed, lined, paged, sent
+from recollect.client.methods import downloaded, followed, group, lined, paged, sent
 from recollect.client.streams import original_of
 from recollect.operations.collections import CollectionOperations, SourceOperations
 from recollect.operations.conversations import FactOperations, FeedbackOperations
-from recollect.operations.declaring import bind, made
+from recollect.operations.declaring import bind
 from recollect.operations.jobs import JobOperations, MaintenanceOperations
 from recollect.operations.people import (
     AuditOperations,
@@ -27,7 +27,6 @@ from recollect.operations.people import (
 
 if TYPE_CHECKING:
     from recollect.client.connection import Connection
-    from recollect.client.place import Place
     from recollect.model.original import Original
 
 
@@ -212,85 +211,19 @@ class Contents(_Group):
 class Groups:
     """The groups of a client."""
 
-    _at: Place
-    _connection: Connection
-
-    @property
-    def audit(self) -> Audit:
-        """What was done, by whom and when."""
-        return made(Audit, AuditCalls(self._at), self._connection)
-
-    @property
-    def collections(self) -> Collections:
-        """Collections: made, listed, described and removed."""
-        return made(Collections, CollectionCalls(self._at), self._connection)
-
-    @property
-    def contents(self) -> Contents:
-        """What documents say: outlined, read in parts, cut into chunks, and as they came."""
-        return Contents(ContentCalls(self._at), self._connection)
-
-    @property
-    def documents(self) -> Documents:
-        """Documents, their versions, and what becomes of them."""
-        return Documents(DocumentCalls(self._at), self._connection)
-
-    @property
-    def facts(self) -> Facts:
-        """Facts drawn from conversations."""
-        return made(Facts, FactCalls(self._at), self._connection)
-
-    @property
-    def feedback(self) -> Feedback:
-        """Whether what contexts showed has helped."""
-        return made(Feedback, FeedbackCalls(self._at), self._connection)
-
-    @property
-    def grants(self) -> Grants:
-        """Who may read what."""
-        return Grants(GrantCalls(self._at), self._connection)
-
-    @property
-    def jobs(self) -> Jobs:
-        """Work in the background: looked at, waited for, stopped and tried again."""
-        return made(Jobs, UploadCalls(self._at), self._connection)
-
-    @property
-    def keys(self) -> Keys:
-        """What programs present to a server."""
-        return made(Keys, KeyCalls(self._at), self._connection)
-
-    @property
-    def logins(self) -> Logins:
-        """Browsers that are logged in."""
-        return made(Logins, Calls(self._at), self._connection)
-
-    @property
-    def maintenance(self) -> Maintenance:
-        """The store as a whole: what it holds, and how searches fare."""
-        return made(Maintenance, Calls(self._at), self._connection)
-
-    @property
-    def memory(self) -> ConversationMemory:
-        """Conversations."""
-        return ConversationMemory(MemoryCalls(self._at), self._connection)
-
-    @property
-    def sessions(self) -> Sessions:
-        """Sessions with documents of their own."""
-        return Sessions(ConfiguredSessionCalls(self._at), self._connection)
-
-    @property
-    def sources(self) -> Sources:
-        """Where documents come from."""
-        return made(Sources, SourceCalls(self._at), self._connection)
-
-    @property
-    def spaces(self) -> Spaces:
-        """The vectors of the view's collection, by the models that made them."""
-        return Spaces(SpaceCalls(self._at), self._connection)
-
-    @property
-    def tenants(self) -> Tenants:
-        """The tenants of the store."""
-        return made(Tenants, TenantCalls(self._at), self._connection)
+    audit = group(Audit, AuditCalls)
+    collections = group(Collections, CollectionCalls)
+    contents = group(Contents, ContentCalls)
+    documents = group(Documents, DocumentCalls)
+    facts = group(Facts, FactCalls)
+    feedback = group(Feedback, FeedbackCalls)
+    grants = group(Grants, GrantCalls)
+    jobs = group(Jobs, UploadCalls)
+    keys = group(Keys, KeyCalls)
+    logins = group(Logins, Calls)
+    maintenance = group(Maintenance, Calls)
+    memory = group(ConversationMemory, MemoryCalls)
+    sessions = group(Sessions, ConfiguredSessionCalls)
+    sources = group(Sources, SourceCalls)
+    spaces = group(Spaces, SpaceCalls)
+    tenants = group(Tenants, TenantCalls)

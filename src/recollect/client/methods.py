@@ -9,13 +9,29 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
-from recollect.client.calls.base import Call, EventStream, Pages, Steps
+from recollect.client.calls.base import Call, Calls, EventStream, Pages, Steps
+from recollect.client.calls.conversations import RecallCalls
+from recollect.client.calls.ingesting import EverydayCalls
+from recollect.client.calls.retrieval import RetrievalCalls
+from recollect.client.place import UNCHANGED, Place, refined
+from recollect.client.requests import refined_settings
 from recollect.client.streams import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recollect.client.async_connection import AsyncConnection
+    from recollect.client.calls.base import Reply
+    from recollect.client.connection import Connection
+    from recollect.model import Principal
+    from recollect.model.time import Moment
 
 P = ParamSpec("P")
 R = TypeVar("R")
+ViewOfServer = TypeVar("ViewOfServer")
+C = TypeVar("C", "Connection", "AsyncConnection")
 
 
 def sent(make: Callable[Concatenate[Any, P], Call[R] | Steps[R]]) -> Callable[Concatenate[Any, P], R]:
@@ -142,3 +158,104 @@ def lined_awaited(
             yield line
 
     return cast("Callable[Concatenate[Any, P], AsyncGenerator[str]]", method)
+
+
+def group(kind: Callable[[Any, Any], R], calls: type[Calls]) -> R:
+    """A group of methods of a view: a property, which a type checker takes for what it gives.
+
+    Args:
+        kind: Its class, of its requests and the connection.
+        calls: Its requests, of where the view stands.
+    """
+
+    def make(view: RemoteMethods[Any, Any]) -> R:
+        return kind(calls(view.standpoint), view._connection)
+
+    make.__annotations__["return"] = cast("type", kind).__name__
+    return cast("R", property(make, doc=kind.__doc__))
+
+
+class _Calls(RetrievalCalls, RecallCalls, EverydayCalls):
+    """What a client asks by itself, beside its groups."""
+
+
+class RemoteMethods(Generic[ViewOfServer, C]):
+    """What views of a server have in common, however they wait for it.
+
+    Args:
+        at: Where the view stands.
+        connection: The way to the server.
+    """
+
+    def __init__(self, at: Place, connection: C) -> None:
+        self._at = at
+        self._connection: C = connection
+        self._calls = _Calls(at)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    def _of(self, at: Place, connection: C) -> ViewOfServer:
+        """Another view of the same server."""
+        raise NotImplementedError
+
+    def view(
+        self,
+        *,
+        principal: Principal | None = UNCHANGED,
+        collections: Sequence[str] | str | None = UNCHANGED,
+        as_of: Moment | None = UNCHANGED,
+        session: str | None = UNCHANGED,
+        user: str | None = UNCHANGED,
+        remotes: Sequence[str] | None = UNCHANGED,
+    ) -> ViewOfServer:
+        """A view that differs from this one in what is named here; see `recollect.View.view`.
+
+        Whose knowledge it is of is the credential's to say. ``principal`` is for whom the owner of the store asks.
+        ``remotes`` are names of those that the server is configured with.
+
+        Raises:
+            UsageError: ``as_of`` is no time, or ``collections`` names none.
+        """
+        given = {"principal": principal, "collections": collections, "as_of": as_of}
+        at = refined(self._at, **given, session=session, user=user, remotes=remotes)
+        return self._of(at, self._connection)
+
+    def with_options(
+        self,
+        *,
+        timeout_seconds: float = UNCHANGED,
+        retries: int = UNCHANGED,
+        idempotency_key: str | None = UNCHANGED,
+        on_reply: Callable[[Reply], None] | None = UNCHANGED,
+    ) -> ViewOfServer:
+        """The same view, asked in another way.
+
+        Args:
+            timeout_seconds: How long a reply may take to come, or to go on.
+            retries: How often a request is made again where that is safe.
+            idempotency_key: Of the next write, which takes effect once under it however often it is made; None: each
+                write has one of its own.
+            on_reply: Told every reply with its status, headers, ``etag`` and ``request_id``.
+
+        Raises:
+            UsageError: A number is out of range.
+        """
+        settings = refined_settings(
+            self._connection.settings,
+            timeout_seconds=timeout_seconds,
+            retries=retries,
+            idempotency_key=idempotency_key,
+            on_reply=on_reply,
+        )
+        return self._of(self._at, type(self._connection)(self._connection.pool, settings))
+
+    @property
+    def standpoint(self) -> Place:
+        """Who, when and where, as it was said."""
+        return self._at
+
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._connection.url

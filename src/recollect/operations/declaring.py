@@ -12,7 +12,7 @@ import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, wraps
-from typing import Any, Literal, ParamSpec, TypeVar, cast, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_origin, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -20,7 +20,6 @@ from recollect.errors import OutOfBoundsError, UsageError
 from recollect.model.page import Page
 from recollect.model.record import adapter_of, entries, summary_of
 
-P = ParamSpec("P")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -237,11 +236,6 @@ def bind(kind: type, method_of: Callable[[Operation], Callable[..., Any]]) -> No
                 method.__doc__ = declared.function.__doc__
                 method.__signature__ = inspect.signature(declared.function)  # type: ignore[attr-defined]
                 setattr(kind, name, method)
-
-
-def made(kind: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """An object of a class that `bind` completes: type checkers take it for abstract."""
-    return kind(*args, **kwargs)
 
 
 def _checking(declared: Operation, function: Callable[..., Any]) -> Callable[..., Any]:
