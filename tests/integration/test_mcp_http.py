@@ -17,17 +17,15 @@ import pytest
 import uvicorn
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.auth.provider import TokenVerifier
 
 from recollect import Document, Principal, RAGConfig, RAGPipeline, View
 from recollect.config.server import ServerConfig
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.interruption import Interrupted, check
-from recollect.pipeline.threads import Threads
 from recollect.server.app import create_app
 from recollect.server.authentication import Authenticator
 from recollect.server.limits import Limits
-from recollect.server.mcp.http import CallerVerifier, Door
+from recollect.server.mcp.http import Door
 
 ERAS = ["2026-07-28", "legacy"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,14 +218,6 @@ def test_behind_a_proxy_addresses_are_those_that_clients_use(served: Served, mon
     assert told["resource"] == "https://knowledge.example.com/kb/mcp"
     metadata = "https://knowledge.example.com/kb/.well-known/oauth-protected-resource/mcp"
     assert f'resource_metadata="{metadata}"' in refused.headers["www-authenticate"]
-
-
-def test_a_token_verifier_of_the_sdk_knows_what_a_key_opens(served: Served):
-    verifier: TokenVerifier = CallerVerifier(Authenticator(served.rag), Threads(1))
-    bob, forged = (asyncio.run(verifier.verify_token(served.keys[name])) for name in ("bob", "forged"))
-    assert forged is None and bob is not None
-    assert (bob.subject, bob.scopes, bob.expires_at) == ("bob", ["read", "write"], None)
-    assert served.keys["bob"] not in bob.model_dump_json()
 
 
 def test_requests_that_no_client_sends_are_refused(served: Served):

@@ -11,7 +11,7 @@ from fastapi import Depends, Query, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
 
 from recollect.model.arguments import UNSTORABLE
-from recollect.model.page import position_of, unknown_cursor
+from recollect.model.page import moment_of, number_at, position_of, unknown_cursor
 from recollect.operations.values import Cursor, Limit, Name
 from recollect.pipeline import View
 from recollect.pipeline.asynchronous import AsyncView
@@ -204,68 +204,24 @@ class Page:
         """How many entries to look up: one more than are shown tells whether another page follows."""
         return self.limit + 1
 
-    def number(self) -> int | None:
-        """Where it begins, in a list by number; None: at the first entry.
+    def number(self) -> int:
+        """Where it begins, in a list by number, or how many entries it passes over; 0: at the first entry.
 
         Raises:
             UsageError: The cursor is of no such list.
         """
-        position = self._position()
-        if position is None or (isinstance(position, int) and 0 <= position <= _HIGHEST):
-            return position
-        raise unknown_cursor()
-
-    def name(self) -> str | None:
-        """Where it begins, in a list by name; None: at the first entry.
-
-        Raises:
-            UsageError: The cursor is of no such list.
-        """
-        position = self._position()
-        if position is None or isinstance(position, str):
-            return position
-        raise unknown_cursor()
-
-    def offset(self) -> int:
-        """How many entries come before it, where its cursor counts: a client may pass over some by their number."""
-        return (self.number() or 0) if self._counts else 0
-
-    @property
-    def _counts(self) -> bool:
-        return isinstance(self._decoded(), int | None)
-
-    def moment(self) -> tuple[datetime, int] | None:
-        """Where it begins, in a list by a moment and a number; None: at the first entry.
-
-        Raises:
-            UsageError: The cursor is of no such list.
-        """
-        return None if self._counts else numbered_moment(self._decoded())
+        return number_at(self.cursor) or 0
 
     def parts(self, count: int) -> list[object] | None:
-        """Where several lists go on that are read together, null for one that has ended; None: all at their beginning.
+        """Where several lists go on that are read together, null for one that has ended; None: the cursor counts.
 
         Raises:
             UsageError: The cursor is of no such lists.
         """
-        if self._counts:
+        found = 0 if self.cursor is None else position_of(self.cursor)
+        if isinstance(found, int):
             return None
-        found = self._decoded()
         if not isinstance(found, list) or len(found) != count:
-            raise unknown_cursor()
-        return found
-
-    def _position(self) -> int | str | None:
-        position = self._decoded()
-        if isinstance(position, bool) or not isinstance(position, int | str | None):
-            raise unknown_cursor()
-        return position
-
-    def _decoded(self) -> object:
-        if self.cursor is None:
-            return None
-        found = position_of(self.cursor)
-        if found is None:
             raise unknown_cursor()
         return found
 
@@ -293,7 +249,7 @@ def numbered_moment(given: object) -> tuple[datetime, int]:
     """
     match given:
         case [str(moment), int(number)] if not isinstance(number, bool) and 0 <= number <= _HIGHEST:
-            return _moment(moment), number
+            return moment_of(moment), number
     raise unknown_cursor()
 
 
@@ -306,18 +262,8 @@ def named_moment(given: object) -> tuple[datetime | None, str, str | None]:
     match given:
         case [str() | None as moment, str(name), str() | None as owner]:
             if not UNSTORABLE.search(f"{name}{owner}"):
-                return None if moment is None else _moment(moment), name, owner
+                return None if moment is None else moment_of(moment), name, owner
     raise unknown_cursor()
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise unknown_cursor() from None
-    if moment.tzinfo is None:
-        raise unknown_cursor()
-    return moment
 
 
 def shown(found: Sequence[T], asked: Page) -> tuple[Sequence[T], bool]:

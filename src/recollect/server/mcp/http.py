@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
-from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, REQUEST_CANCELLED
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -24,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.errors import AuthenticationError, RecollectError, TenantSuspendedError, UsageError
+from recollect.errors import RecollectError, UsageError
 from recollect.model.time import read_time
 from recollect.pipeline.threads import Threads
 from recollect.server import problems
@@ -48,40 +47,6 @@ _METADATA = "/.well-known/oauth-protected-resource"
 _SESSION = "mcp"
 
 _PARAMETERS = ("collection", "session", "as_of", "read_only")
-
-
-class CallerVerifier:
-    """Verifies bearer tokens as the SDK asks for it (its ``TokenVerifier``): API keys, and tokens of the issuer.
-
-    Args:
-        authenticator: Tells who asks.
-        threads: Where that is found out.
-    """
-
-    def __init__(self, authenticator: Authenticator, threads: Threads) -> None:
-        self._authenticator = authenticator
-        self._threads = threads
-
-    async def verify_token(self, token: str) -> AccessToken | None:
-        """What a token opens; None: nothing."""
-        try:
-            caller = await self._threads.run(self._authenticator.authenticate, f"Bearer {token}", local=False)
-        except (AuthenticationError, TenantSuspendedError):
-            return None
-        return access_token(caller)
-
-
-def access_token(caller: Caller) -> AccessToken:
-    """A caller as the SDK knows one; the credential itself is not kept."""
-    expires = caller.credential.expires_at
-    return AccessToken(
-        token="",
-        client_id=str(caller.credential),
-        scopes=sorted(caller.scopes),
-        expires_at=None if expires is None else int(expires.timestamp()),
-        subject=None if caller.principal is None else caller.principal.user_id,
-        claims={"tenant": caller.tenant},
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import mcp_types as types
 from mcp.server import Server
@@ -40,24 +40,8 @@ if TYPE_CHECKING:
 # What somebody who calls may see and do.
 
 
-class Admission(Protocol):
-    """Counts calls, and refuses those that are too many."""
-
-    def __call__(self, kind: LimitKind, byte_count: int = 0, /) -> AbstractContextManager[object]:
-        """A block that a call is made in.
-
-        Args:
-            kind: What it costs.
-            byte_count: Of what it stores.
-
-        Raises:
-            RateLimitedError: There were too many; it is not made.
-        """
-
-
-def unlimited(_kind: LimitKind, _byte_count: int = 0) -> AbstractContextManager[object]:
-    """Counts nothing."""
-    return nullcontext()
+#: Gives a block that a call of that kind, which stores so many bytes, is made in; raises where there were too many.
+Admit = Callable[["LimitKind", int], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +59,7 @@ class Access:
     view: View
     may_write: bool = True
     max_characters: int = DEFAULT_CHARACTERS
-    admit: Admission = unlimited
+    admit: Admit = lambda _kind, _bytes: nullcontext()
     caller: tuple[int, str] = (0, "")
 
 
@@ -172,7 +156,7 @@ def build_server(access_of: AccessOf, threads: Threads, *, most_calls: int = 1_0
 
 def _admitted(access: Access, look: Callable[..., R], *args: object, **kwargs: object) -> R:
     """What a look at documents finds, counted as a search."""
-    with access.admit("search"):
+    with access.admit("search", 0):
         return look(access.view, *args, **kwargs)
 
 

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal
 
 from fastapi import Request
 from pydantic import ConfigDict
@@ -168,19 +168,6 @@ class ChatCompletionJson(TypedDict):
     generated_by: str | None
     """The language model that wrote it; null: it is quoted from documents."""
     recollect: Answer
-
-
-class ChatChunkJson(TypedDict):
-    """A piece of a streamed answer."""
-
-    id: str
-    object: Literal["chat.completion.chunk"]
-    created: int
-    model: str
-    choices: list[dict[str, Any]]
-    usage: NotRequired[UsageJson | None]
-    generated_by: NotRequired[str | None]
-    recollect: NotRequired[Answer]
 
 
 @router.post(

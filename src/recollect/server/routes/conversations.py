@@ -267,7 +267,7 @@ def _both(
 ) -> tuple[Sequence[SessionRecord], Sequence[DocumentSession]]:
     """Conversations, and sessions with documents, behind where the page before ended; nothing of what has ended."""
     if behind is None:
-        limit, offset = page.asked, page.offset()
+        limit, offset = page.asked, page.number()
         talked = view.memory.list(text=text, limit=limit, offset=offset)
         return talked, [] if text is not None else view.sessions.list(limit=limit, offset=offset)
     last, stored = behind
@@ -333,7 +333,7 @@ def delete(session: Name, caller: Writer, user: _User = None) -> DeletedSessionJ
 def turns(session: Name, caller: Reader, page: Paging, user: _User = None) -> TurnPage:
     """In its order."""
     view = caller.view(user=user)
-    said, more = shown(view.memory.turns(session, after=page.number() or 0, limit=page.asked), page)
+    said, more = shown(view.memory.turns(session, after=page.number(), limit=page.asked), page)
     return {
         "session": session,
         "turns": list(said),

@@ -23,7 +23,7 @@ from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import Answer
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord
 from recollect.model.original import Original
-from recollect.model.page import cursor_at
+from recollect.model.page import cursor_at, moment_at
 from recollect.model.record import json_of
 from recollect.model.search_options import MAX_QUERY_CHARACTERS
 from recollect.operations.values import Name, Text
@@ -34,7 +34,6 @@ from recollect.pipeline.models import EXTRACTIVE
 from recollect.pipeline.standpoint import label
 from recollect.server.admission import hand_over
 from recollect.server.bodies import ChatBody, Moment
-from recollect.server.dependencies import Page
 from recollect.server.forms import received_form
 from recollect.server.openai.models import configured_model, may_be_named, named_models, written_by
 from recollect.server.searches import while_connected
@@ -540,8 +539,7 @@ def _page(
 
 
 def _entries(view: View, search: str, cursor: str | None) -> list[ConversationEntry]:
-    after = Page(limit=_LISTED, cursor=cursor).moment()
-    return list(view.memory.overview(text=search.strip() or None, limit=_LISTED + 1, after=after))
+    return list(view.memory.overview(text=search.strip() or None, limit=_LISTED + 1, after=moment_at(cursor)))
 
 
 def _listed(entries: list[ConversationEntry]) -> dict[str, Any]:
