@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from recollect.errors import AuthenticationError, RecollectError
+from recollect.model import Principal
 from recollect.model.key import AccessScope
 from recollect.pipeline import View
 from recollect.server.admission import Service, admit
@@ -251,8 +252,43 @@ async def _visit(request: Request) -> Visit:
     return Visit(request=request, caller=caller.require("read"), service=service)
 
 
-#: The visit of whoever may read. What costs a search, a model or a write says so itself (`Visit.require`).
+#: The visit of whoever may read, not counted yet: what is a question, or whose scope depends, says so itself.
 Visiting = Annotated[Visit, Depends(_visit)]
+
+
+def _counted(scope: str) -> Callable[[Visit], Awaitable[Visit]]:
+    """What gives a route a visit whose credential opens a scope, counted as a search or, where it changes, a write."""
+
+    async def counted(visit: Visiting) -> Visit:
+        await visit.require(scope, "search" if visit.request.method == "GET" else "ingest")
+        return visit
+
+    return counted
+
+
+#: The visit of whoever may read.
+Reading = Annotated[Visit, Depends(_counted("read"))]
+#: The visit of whoever may write.
+Writing = Annotated[Visit, Depends(_counted("write"))]
+#: The visit of whoever administers the tenant.
+Administering = Annotated[Visit, Depends(_counted("admin"))]
+#: The visit of whoever looks after the tenants.
+Operating = Annotated[Visit, Depends(_counted("operator"))]
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """Names that somebody has typed, with commas or line breaks between them."""
+    return tuple(part.strip() for part in (text or "").replace("\r", "").replace("\n", ",").split(",") if part.strip())
+
+
+def somebody(user: str | None, roles: str | None, department: str | None, groups: str | None) -> Principal:
+    """Whom the fields of a form mean."""
+    return Principal(
+        user_id=(user or "").strip() or None,
+        roles=names(roles),
+        department=(department or "").strip() or None,
+        groups=names(groups),
+    )
 
 
 def path_to_login(request: Request) -> str:

@@ -21,7 +21,7 @@ from recollect.pipeline.facades import known_span
 from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases, save_case, saved_cases, suite_of
 from recollect.retrieval.rerank.registry import DEFAULTS as RERANKERS
 from recollect.server.bodies import Asker, SearchOptions, acting_as
-from recollect.ui.visit import BENCH, PAGE_HEADERS, Visit, Visiting, page_router
+from recollect.ui.visit import BENCH, PAGE_HEADERS, Reading, Visit, Writing, page_router
 
 if TYPE_CHECKING:
     from starlette.datastructures import QueryParams
@@ -404,10 +404,9 @@ _MEASURES = {"recall": _("recall"), "precision": _("precision"), "mrr": _("mrr")
 
 
 @router.get(BENCH.path)
-async def compare(visit: Visiting) -> Response:
+async def compare(visit: Reading) -> Response:
     """A query under two configurations, side by side."""
     bench = Bench.of(visit.request.query_params)
-    await visit.require(BENCH.scope)
     context: dict[str, Any] = {
         "problem": "",
         "comparison": None,
@@ -473,10 +472,9 @@ def _form(visit: Visit, bench: Bench) -> dict[str, Any]:
 
 
 @router.get(CASES)
-async def cases(visit: Visiting) -> Response:
+async def cases(visit: Reading) -> Response:
     """The test cases of a collection, and how they fare under both configurations."""
     bench = Bench.of(visit.request.query_params)
-    await visit.require(BENCH.scope)
     context: dict[str, Any] = {
         "problem": "",
         "cases": [],
@@ -522,7 +520,7 @@ def _means(runs: dict[Side, SuiteResult]) -> list[tuple[str, list[float | None]]
 
 @router.post(CASES)
 async def save(
-    visit: Visiting,
+    visit: Writing,
     query: Annotated[str, Form(max_length=100_000)],
     name: Annotated[str, Form(max_length=1_000)],
     expect: Annotated[tuple[str, ...], Form(max_length=200)] = (),
@@ -530,7 +528,6 @@ async def save(
     answerable: Annotated[str, Form(max_length=10)] = "",
 ) -> Response:
     """Keep the query with what is expected of it, and go back to where it was asked."""
-    await visit.require("write", kind="ingest")
     bench = Bench.of(_read_query(query))
     have = [one.removeprefix("have:") for one in expect if one.startswith("have:")]
     have += [line for one in sources.splitlines() if (line := one.strip())]
@@ -544,19 +541,17 @@ async def save(
 
 
 @router.post(CASES + "/{case_id}/delete")
-async def delete(visit: Visiting, case_id: int, query: Annotated[str, Form(max_length=100_000)] = "") -> Response:
+async def delete(visit: Writing, case_id: int, query: Annotated[str, Form(max_length=100_000)] = "") -> Response:
     """Delete a test case."""
-    await visit.require("write", kind="ingest")
     bench = Bench.of(_read_query(query))
     await visit.run(delete_case, _keeper(visit, bench), case_id)
     return visit.go_to(bench.path(CASES))
 
 
 @router.get(CASES + ".yaml")
-async def download(visit: Visiting) -> Response:
+async def download(visit: Reading) -> Response:
     """The test cases as a file for ``recollect rag-test``."""
     bench = Bench.of(visit.request.query_params)
-    await visit.require(BENCH.scope)
     found = await visit.run(saved_cases, _keeper(visit, bench))
     if not found:
         raise NotFoundError("The collection has no test cases.")

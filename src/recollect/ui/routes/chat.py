@@ -49,7 +49,7 @@ from recollect.ui.conversation import (
     read,
     title_of,
 )
-from recollect.ui.visit import CHAT, Visit, Visiting, page_router
+from recollect.ui.visit import CHAT, Reading, Visit, Visiting, Writing, page_router
 
 if TYPE_CHECKING:
     from recollect.model.document_record import DocumentRecord
@@ -57,6 +57,14 @@ if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
 
 router = page_router()
+
+
+async def _talk(session: Annotated[Name, Path()], user: Annotated[Name | None, Query()] = None) -> Talk:
+    return Talk(session, user)
+
+
+#: The conversation that an address names.
+Named = Annotated[Talk, Depends(_talk)]
 
 # The files of a conversation: documents of its own, which are found in it alone and go with it.
 
@@ -230,10 +238,9 @@ _MOST_BEFORE = 100
 
 @router.post("/conversations/{session:path}/ask")
 async def ask(
-    session: Annotated[Name, Path()],
+    talk: Named,
     visit: Visiting,
     question: Annotated[Text, Form(max_length=MAX_QUERY_CHARACTERS)],
-    user: Annotated[Name | None, Query()] = None,
     collection: Annotated[tuple[Name, ...], Form(max_length=100)] = (),
     model: Annotated[str, Form(max_length=500)] = "",
     as_of: Annotated[Moment, Form()] = "",
@@ -245,8 +252,8 @@ async def ask(
     """Ask, and show the answer as it is written; without the page's script, when it is there."""
     await visit.require("read" if instead_of is None else "write", "answer")
     kept = visit.may("write")
-    talk, view = Talk(session, user), visit.own_view(user)
-    body = ChatBody(session=session, user=view.standpoint.user, question=question, as_of=as_of or None)
+    view = visit.own_view(talk.user)
+    body = ChatBody(session=talk.session, user=view.standpoint.user, question=question, as_of=as_of or None)
     begun, inside = list[Conversation](), list[str]()
 
     def asked() -> Iterator[AskEvent]:
@@ -255,11 +262,11 @@ async def ask(
             own_record(view, talk)
         # The view that is asked has the documents of the conversation beside the collections.
         seen, options = body.searched(view)
-        inside.extend([label(session)] if have_files(view, session) else ())
-        seen = seen.view(collections=collection or "*", session=session if inside else None)
+        inside.extend([label(talk.session)] if have_files(view, talk.session) else ())
+        seen = seen.view(collections=collection or "*", session=talk.session if inside else None)
         conversation = Conversation(
             seen,
-            session=session if kept else None,
+            session=talk.session if kept else None,
             options=options,
             history=None if kept else [*map(Before, asked_before, answered_before)],
             model=writer,
@@ -274,7 +281,7 @@ async def ask(
             return exchange_not_kept(view, talk, answer), None
         stored, record = begun[0].kept, own_record(view, talk)
         assert stored is not None, "a conversation with a session remembers"
-        turns = view.memory.turns(session, after=min(stored.positions) - 1, limit=2)
+        turns = view.memory.turns(talk.session, after=min(stored.positions) - 1, limit=2)
         return next(exchanges_of(view, talk, turns, record)), title_of(view, record)
 
     if wants_events(visit.request):
@@ -294,41 +301,35 @@ async def ask(
 # What is done with a conversation: renamed, deleted, exported; and what is said of its answers.
 
 
-_User = Annotated[Name | None, Query()]
-_Session = Annotated[Name, Path()]
 _PAGE_TURNS = 500
 
 
 @router.post("/conversations/{session:path}/rename")
-async def rename(
-    session: _Session, visit: Visiting, title: Annotated[Text, Form(max_length=200)] = "", user: _User = None
-) -> Response:
+async def rename(talk: Named, visit: Writing, title: Annotated[Text, Form(max_length=200)] = "") -> Response:
     """Call it something; an empty title: by its first words."""
-    await visit.require("write", "ingest")
-    talk, view = Talk(session, user), visit.own_view(user)
+    view = visit.own_view(talk.user)
 
     def change() -> None:
         own_record(view, talk)
-        view.memory.rename(session, title.strip() or None)
+        view.memory.rename(talk.session, title.strip() or None)
 
     await visit.run(change)
     return visit.go_to(talk.path())
 
 
 @router.post("/conversations/{session:path}/delete")
-async def delete(session: _Session, visit: Visiting, user: _User = None) -> Response:
+async def delete(talk: Named, visit: Writing) -> Response:
     """Remove it for good, with its files."""
-    await visit.require("write", "ingest")
-    talk, view = Talk(session, user), visit.own_view(user)
+    view = visit.own_view(talk.user)
 
     def change() -> None:
         found = False
         with suppress(NotFoundError):
             own_record(view, talk)
-            view.memory.delete(session)
+            view.memory.delete(talk.session)
             found = True
         try:
-            view.sessions.end(session)
+            view.sessions.end(talk.session)
         except (NotFoundError, UsageError):
             if not found:
                 raise
@@ -339,19 +340,17 @@ async def delete(session: _Session, visit: Visiting, user: _User = None) -> Resp
 
 @router.post("/conversations/{session:path}/feedback")
 async def judge(
-    session: _Session,
-    visit: Visiting,
+    talk: Named,
+    visit: Writing,
     position: Annotated[int, Form(ge=1, le=2**31 - 1)],
     helpful: Annotated[bool, Form()],
-    user: _User = None,
 ) -> Response:
     """Say whether an answer helped."""
-    await visit.require("write", "ingest")
-    talk, view = Talk(session, user), visit.own_view(user)
+    view = visit.own_view(talk.user)
 
     def change() -> bool | None:
         own_record(view, talk)
-        view.view(session=session).feedback.judge(position, helpful=helpful)
+        view.view(session=talk.session).feedback.judge(position, helpful=helpful)
         return own_record(view, talk).helpful.get(position)
 
     said = await visit.run(change)
@@ -361,16 +360,13 @@ async def judge(
 
 
 @router.get("/conversations/{session:path}/export")
-async def export(
-    session: _Session, visit: Visiting, format: Literal["json", "md"] = "md", user: _User = None
-) -> Response:
+async def export(talk: Named, visit: Reading, format: Literal["json", "md"] = "md") -> Response:
     """The whole conversation as a file."""
-    await visit.require("read")
-    talk, view = Talk(session, user), visit.own_view(user)
+    view = visit.own_view(talk.user)
     record = await visit.run(own_record, view, talk)
     pieces = _as_json(view, record) if format == "json" else _as_markdown(view, record)
     media_type = "application/json" if format == "json" else "text/markdown; charset=utf-8"
-    name = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", record.title or session)).strip("-.")[:80]
+    name = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", record.title or talk.session)).strip("-.")[:80]
     named = quote(f"{name or 'conversation'}.{format}")
     return StreamingResponse(
         iterate_in_threadpool(pieces),
@@ -415,10 +411,9 @@ def _line(text: str) -> str:
 
 
 @router.post("/conversations/{session:path}/files")
-async def add(session: _Session, visit: Visiting, user: _User = None) -> Response:
+async def add(talk: Named, visit: Writing) -> Response:
     """Put files into a conversation, which may not have begun."""
-    await visit.require("write", "ingest")
-    talk, view = Talk(session, user), visit.own_view(user)
+    view = visit.own_view(talk.user)
 
     async with received_form(visit.request) as form:
 
@@ -429,7 +424,7 @@ async def add(session: _Session, visit: Visiting, user: _User = None) -> Respons
                 )
                 for one in form.files
             ]
-            return [job.job_id for job in place_for_files(view, session).jobs.upload(files)]
+            return [job.job_id for job in place_for_files(view, talk.session).jobs.upload(files)]
 
         jobs = await visit.run(store)
     if not visit.is_fragment:
@@ -439,14 +434,12 @@ async def add(session: _Session, visit: Visiting, user: _User = None) -> Respons
 
 @router.get("/conversations/{session:path}/files")
 async def show(
-    session: _Session,
-    visit: Visiting,
-    user: _User = None,
+    talk: Named,
+    visit: Reading,
     job: Annotated[tuple[Annotated[int, Field(ge=1, le=2**63 - 1)], ...], Query(max_length=100)] = (),
 ) -> Response:
     """The files of a conversation, and how far those have come that were just sent."""
-    await visit.require("read")
-    return await _shown(visit, Talk(session, user), job)
+    return await _shown(visit, talk, job)
 
 
 async def _shown(visit: Visit, talk: Talk, jobs: tuple[int, ...] | list[int]) -> Response:
@@ -465,9 +458,8 @@ Cursor = Annotated[Text | None, Query(max_length=2_000)]
 
 
 @router.get(CHAT.path)
-async def first_page(visit: Visiting, given: Given, search: Search = "", cursor: Cursor = None) -> Response:
+async def first_page(visit: Reading, given: Given, search: Search = "", cursor: Cursor = None) -> Response:
     """A conversation that has not begun."""
-    await visit.require(CHAT.scope)
     # Drawn here, so that files can be dropped into it before its first question.
     shown = Shown(talk=Talk(secrets.token_urlsafe(12)))
     view = visit.own_view()
@@ -478,20 +470,18 @@ async def first_page(visit: Visiting, given: Given, search: Search = "", cursor:
 
 @router.get("/chat/{session:path}")
 async def conversation(
-    session: Annotated[Name, Path()],
-    visit: Visiting,
+    talk: Named,
+    visit: Reading,
     given: Given,
-    user: Annotated[Name | None, Query()] = None,
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     search: Search = "",
     cursor: Cursor = None,
 ) -> Response:
     """A conversation."""
-    await visit.require(CHAT.scope)
-    talk, view = Talk(session, user), visit.own_view(user)
+    view = visit.own_view(talk.user)
 
     def look() -> tuple[Shown, Settings, SessionFiles]:
-        files = files_of(view, session)
+        files = files_of(view, talk.session)
         try:
             shown = read(view, talk, before=before)
         except NotFoundError:
@@ -507,10 +497,9 @@ async def conversation(
 
 @router.get("/conversations")
 async def conversations(
-    visit: Visiting, search: Search = "", cursor: Cursor = None, current: Annotated[str, Query(max_length=500)] = ""
+    visit: Reading, search: Search = "", cursor: Cursor = None, current: Annotated[str, Query(max_length=500)] = ""
 ) -> Response:
     """The list of conversations."""
-    await visit.require(CHAT.scope)
     entries = await visit.run(_entries, visit.own_view(), search, cursor)
     return visit.fragment("chat/list.html", **_listed(entries), search=search, current=current)
 

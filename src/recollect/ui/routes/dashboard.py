@@ -16,7 +16,7 @@ from recollect.errors import NotFoundError
 from recollect.model.activity import Tally
 from recollect.model.job import JobStatus
 from recollect.pipeline.figures import Figures, Window, read_figures, unanswered_questions
-from recollect.ui.visit import DASHBOARD, PAGE_HEADERS, Visit, Visiting, page_router
+from recollect.ui.visit import DASHBOARD, PAGE_HEADERS, Reading, Visit, Writing, page_router
 
 if TYPE_CHECKING:
     from recollect.pipeline import View
@@ -47,16 +47,14 @@ _Kind = Annotated[Literal["", "embed", "rerank", "answer"], Query()]
 
 
 @router.get(DASHBOARD.path)
-async def dashboard(visit: Visiting, span: _Range = "24h", kind: _Kind = "") -> Response:
+async def dashboard(visit: Reading, span: _Range = "24h", kind: _Kind = "") -> Response:
     """Everything, over a time up to now."""
-    await visit.require(DASHBOARD.scope)
     return visit.page("dashboard/dashboard.html", DASHBOARD, **await visit.run(_shown, visit, span, kind))
 
 
 @router.get(DASHBOARD.path + "/{key}.csv")
-async def numbers(visit: Visiting, key: str, span: _Range = "24h", kind: _Kind = "") -> Response:
+async def numbers(visit: Reading, key: str, span: _Range = "24h", kind: _Kind = "") -> Response:
     """The numbers of one chart."""
-    await visit.require(DASHBOARD.scope)
     figures = await visit.run(_figures, visit, _window(span), kind)
     chart = next((one for one in charts(figures) if one.key == key), None)
     if chart is None:
@@ -67,10 +65,9 @@ async def numbers(visit: Visiting, key: str, span: _Range = "24h", kind: _Kind =
 
 @router.post(DASHBOARD.path + "/jobs/{job_id}/{action}")
 async def change_job(
-    visit: Visiting, job_id: int, action: Literal["retry", "cancel"], query: Annotated[str, Form(max_length=200)] = ""
+    visit: Writing, job_id: int, action: Literal["retry", "cancel"], query: Annotated[str, Form(max_length=200)] = ""
 ) -> Response:
     """Try a job again, or cancel it, and show the page again."""
-    await visit.require("write", kind="ingest")
     jobs = visit.view.jobs
     await visit.run(jobs.retry if action == "retry" else jobs.cancel, job_id)
     return visit.go_to(f"{DASHBOARD.path}{_own(query)}#jobs")

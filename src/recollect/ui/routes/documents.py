@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import Form, Header, Query
+from fastapi import Depends, Form, Header, Query
 from starlette.responses import Response
 
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
@@ -21,8 +22,9 @@ from recollect.operations.values import Name, Number
 from recollect.pipeline import View
 from recollect.server.bodies import Moment
 from recollect.server.downloads import original_reply
-from recollect.ui.drawn_text import DrawnText, Quote, draw, quote_of
-from recollect.ui.visit import LIBRARY, Visit, Visiting, page_router
+from recollect.ui.drawn_text import Quote, draw, quote_of
+from recollect.ui.routes.administration.people import Change, change_readers
+from recollect.ui.visit import LIBRARY, Reading, Visit, Visiting, Writing, names, page_router, somebody
 
 if TYPE_CHECKING:
     from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained
@@ -91,35 +93,42 @@ class Edition:
             return None
 
 
-def edition_of(
-    visit: Visit,
-    document_id: int,
-    *,
-    version: int | None = None,
-    session: str | None = None,
-    known_at: datetime | None = None,
-) -> Edition:
+@dataclass(frozen=True, slots=True)
+class Which:
+    """A version of a document, as an address names it.
+
+    Attributes:
+        document_id: Of the document.
+        version: Its number; None: the newest, though the document may be deleted.
+        session: The conversation that it belongs to; None: a collection's.
+    """
+
+    document_id: int
+    version: int | None = None
+    session: str | None = None
+
+
+def edition_of(visit: Visit, which: Which, *, known_at: datetime | None = None) -> Edition:
     """A version of a document.
 
     Args:
         visit: Whose view.
-        document_id: Of the document.
-        version: Its number; None: the newest, though the document may be deleted.
-        session: The conversation that it belongs to; None: a collection's.
+        which: Which one.
         known_at: Of the versions that there were at this moment, the newest; None: of all.
 
     Raises:
         NotFoundError: The visitor may not read it, or there is none.
     """
+    document_id, session = which.document_id, which.session
     if session is not None:
         return Edition(
             document_id=document_id, view=visit.view.view(collections=None, session=session), session=session
         )
     history = visit.view.documents.history(document_id)
     known = [one for one in history.versions if known_at is None or one.known_from <= known_at]
-    chosen = next((one for one in reversed(known) if version in {None, one.version}), None)
+    chosen = next((one for one in reversed(known) if which.version in {None, one.version}), None)
     if chosen is None:
-        wanted = f"version {version}" if version is not None else "version of that moment"
+        wanted = f"version {which.version}" if which.version is not None else "version of that moment"
         raise NotFoundError(f"There is no {wanted} of the document {document_id}.")
     view = visit.view if _is_current(chosen) else visit.view.view(as_of=chosen.known_from)
     return Edition(document_id=document_id, view=view, history=history, version=chosen)
@@ -140,117 +149,67 @@ _BEFORE = 500
 _COMPARED = 2_000_000
 
 Version = Annotated[int | None, Query(ge=1, le=_MOST)]
-Session = Annotated[Name | None, Query()]
 Offset = Annotated[int, Query(ge=0, le=_MOST)]
 LaterOffset = Annotated[int | None, Query(ge=1, le=_MOST)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """What the page of a document's text shows."""
+async def _which(
+    document_id: Number, version: Version = None, session: Annotated[Name | None, Query()] = None
+) -> Which:
+    return Which(document_id, version, session)
 
-    edition: Edition
-    record: DocumentRecord | None
-    outline: DocumentOutline
-    drawn: DrawnText | None
+
+#: The version that an address names.
+Named = Annotated[Which, Depends(_which)]
 
 
 @router.get("/documents/{document_id}")
-async def text_page(
-    visit: Visiting,
-    document_id: Number,
-    version: Version = None,
-    session: Session = None,
-    start: Offset = 0,
-    end: LaterOffset = None,
-) -> Response:
+async def text_page(visit: Reading, which: Named, start: Offset = 0, end: LaterOffset = None) -> Response:
     """Its text with its chunks drawn on it, its outline and what is known of it."""
-    await visit.require("read")
     try:
-        text = await visit.run(_text, visit, document_id, version, session, start, end)
+        shown = await visit.run(_text, visit, which, start, end)
     except NotFoundError:
         # One that a job is to store, or could not store, has no version yet.
-        record = await visit.run(visit.view.documents.get, document_id)
+        record = await visit.run(visit.view.documents.get, which.document_id)
         if record.status == "embedded":
             raise
         return visit.page("documents/unstored.html", LIBRARY, record=record)
-    return visit.page(
-        "documents/text.html",
-        LIBRARY,
-        **_framed("text", text.edition, text.outline.title, record=text.record),
-        outline=text.outline,
-        headings=text.outline.headings[:_HEADINGS],
-        more_headings=_HEADINGS if len(text.outline.headings) > _HEADINGS else None,
-        drawn=text.drawn,
-        metadata=_written(text.record),
-    )
+    return visit.page("documents/text.html", LIBRARY, **shown)
 
 
 @router.get("/documents/{document_id}/text")
-async def text_part(
-    visit: Visiting,
-    document_id: Number,
-    start: Offset,
-    until: LaterOffset = None,
-    version: Version = None,
-    session: Session = None,
-) -> Response:
+async def text_part(visit: Reading, which: Named, start: Offset, until: LaterOffset = None) -> Response:
     """The next part of its text, or the part that ends where another begins."""
-    await visit.require("read")
-    edition = await visit.run(edition_of, visit, document_id, version=version, session=session)
-    drawn = await visit.run(draw, edition.view, document_id, start=start, until=until)
+    edition = await visit.run(edition_of, visit, which)
+    drawn = await visit.run(draw, edition.view, which.document_id, start=start, until=until)
     return visit.fragment(
         "documents/part.html", edition=edition, drawn=drawn, ways=("down",) if until is None else ("up",)
     )
 
 
 @router.get("/documents/{document_id}/outline")
-async def outline_part(
-    visit: Visiting, document_id: Number, after: Offset, version: Version = None, session: Session = None
-) -> Response:
+async def outline_part(visit: Reading, which: Named, after: Offset) -> Response:
     """More of its headings."""
-    await visit.require("read")
-    edition = await visit.run(edition_of, visit, document_id, version=version, session=session)
-    outline = await visit.run(edition.view.contents.outline, document_id)
-    return visit.fragment(
-        "documents/headings.html",
-        edition=edition,
-        headings=outline.headings[after : after + _HEADINGS],
-        more_headings=after + _HEADINGS if len(outline.headings) > after + _HEADINGS else None,
-    )
+    edition = await visit.run(edition_of, visit, which)
+    outline = await visit.run(edition.view.contents.outline, which.document_id)
+    return visit.fragment("documents/headings.html", edition=edition, **_headings(outline, after))
 
 
 @router.get("/documents/{document_id}/pages")
-async def original_page(
-    visit: Visiting,
-    document_id: Number,
-    version: Version = None,
-    session: Session = None,
-    page: Annotated[int, Query(ge=1, le=_MOST)] = 1,
-) -> Response:
+async def original_page(visit: Reading, which: Named, page: Annotated[int, Query(ge=1, le=_MOST)] = 1) -> Response:
     """The file that it was read from: pages of a PDF, everything else to be saved."""
-    await visit.require("read")
-    edition, title, file = await visit.run(_original, visit, document_id, version, session)
-    return visit.page(
-        "documents/pages.html",
-        LIBRARY,
-        **_framed("pages", edition, title),
-        original=file,
-        is_pdf=file is not None and file.mime_type == PDF,
-        first_page=page,
-    )
+    return visit.page("documents/pages.html", LIBRARY, first_page=page, **await visit.run(_original, visit, which))
 
 
 @router.get("/documents/{document_id}/versions")
 async def versions_page(
-    visit: Visiting,
+    visit: Reading,
     document_id: Number,
     from_: Annotated[Version, Query(alias="from")] = None,
     to: Version = None,
 ) -> Response:
     """Its versions, and how the text changed from one to another."""
-    await visit.require("read")
-    edition = await visit.run(edition_of, visit, document_id)
+    edition = await visit.run(edition_of, visit, Which(document_id))
     compared = await visit.run(_compared, visit, edition, from_, to)
     return visit.page("documents/versions.html", LIBRARY, **_framed("versions", edition, edition.title), **compared)
 
@@ -260,18 +219,29 @@ def _framed(tab: str, edition: Edition, title: str, *, record: DocumentRecord | 
     return {"tab": tab, "edition": edition, "record": record, "title": title}
 
 
-def _text(
-    visit: Visit, document_id: int, version: int | None, session: str | None, start: int, end: int | None
-) -> Text:
-    edition = edition_of(visit, document_id, version=version, session=session)
-    outline = edition.view.contents.outline(document_id)
+def _text(visit: Visit, which: Which, start: int, end: int | None) -> dict[str, Any]:
+    """What the page of a document's text shows."""
+    edition = edition_of(visit, which)
+    outline = edition.view.contents.outline(which.document_id)
     current = edition.session is None and edition.is_newest and not edition.is_gone
-    record = visit.view.documents.get(document_id) if current else None
+    record = visit.view.documents.get(which.document_id) if current else None
     quoted = (start, end) if end is not None and start < end else None
     # What was asked for is read with some of what stands before it.
     begin = start if quoted is None else max(0, start - _BEFORE)
-    drawn = draw(edition.view, document_id, start=begin, quoted=quoted) if outline.characters else None
-    return Text(edition=edition, record=record, outline=outline, drawn=drawn)
+    drawn = draw(edition.view, which.document_id, start=begin, quoted=quoted) if outline.characters else None
+    return {
+        **_framed("text", edition, outline.title, record=record),
+        **_headings(outline, 0),
+        "outline": outline,
+        "drawn": drawn,
+        "metadata": _written(record),
+    }
+
+
+def _headings(outline: DocumentOutline, after: int) -> dict[str, Any]:
+    """Some of its headings, and behind which of them there are more."""
+    end = after + _HEADINGS
+    return {"headings": outline.headings[after:end], "more_headings": end if len(outline.headings) > end else None}
 
 
 def _written(record: DocumentRecord | None) -> list[tuple[str, str]]:
@@ -283,11 +253,12 @@ def _written(record: DocumentRecord | None) -> list[tuple[str, str]]:
     ]
 
 
-def _original(
-    visit: Visit, document_id: int, version: int | None, session: str | None
-) -> tuple[Edition, str, Original | None]:
-    edition = edition_of(visit, document_id, version=version, session=session)
-    return edition, edition.title, edition.original()
+def _original(visit: Visit, which: Which) -> dict[str, Any]:
+    """What the page of a document's file shows."""
+    edition = edition_of(visit, which)
+    file = edition.original()
+    is_pdf = file is not None and file.mime_type == PDF
+    return {**_framed("pages", edition, edition.title), "original": file, "is_pdf": is_pdf}
 
 
 def _compared(visit: Visit, edition: Edition, first: int | None, last: int | None) -> dict[str, Any]:
@@ -311,23 +282,20 @@ def _compared(visit: Visit, edition: Edition, first: int | None, last: int | Non
 
 @router.get("/documents/{document_id}/source")
 async def source(
-    visit: Visiting,
-    document_id: Number,
+    visit: Reading,
+    which: Named,
     start: Offset,
     end: Offset,
-    version: Version = None,
-    session: Session = None,
     as_of: Annotated[Moment | None, Query()] = None,
 ) -> Response:
     """The text around a quote with the quote marked, or the pages that it stands on: a panel, or a page of its own.
 
     Of a version by its number, or of the one that was known at a moment.
     """
-    await visit.require("read")
     known_at = None if as_of is None else read_time(as_of, name="as_of")
 
     def found() -> tuple[Edition, Quote, Original | None]:
-        return _found(edition_of(visit, document_id, version=version, session=session, known_at=known_at), start, end)
+        return _found(edition_of(visit, which, known_at=known_at), start, end)
 
     edition, quote, pdf = await visit.run(found)
     if visit.is_fragment:
@@ -338,20 +306,18 @@ async def source(
 @router.get("/documents/{document_id}/original")
 async def original(
     visit: Visiting,
-    document_id: Number,
-    version: Version = None,
-    session: Session = None,
+    which: Named,
     wanted: Annotated[str | None, Header(alias="Range", max_length=200)] = None,
     if_none_match: Annotated[str | None, Header(max_length=2_000)] = None,
     if_range: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """The file that a version was read from, to be saved; ranges of it for whoever draws its pages."""
-    limits, read = visit.service.limits, (document_id, version, session)
+    limits, read = visit.service.limits, astuple(which)
     if wanted is not None and limits.goes_on(visit.caller, read):
         visit.caller.require("read")
     else:
         await visit.require("read")
-    found = await visit.run(_file, visit, document_id, version, session)
+    found = await visit.run(_file, visit, which)
     limits.begin_read(visit.caller, read)
     response = original_reply(found, wanted=wanted, if_none_match=if_none_match, if_range=if_range)
     # Should a browser show it in spite of all: alone, and without running anything.
@@ -366,10 +332,10 @@ def _found(edition: Edition, start: int, end: int) -> tuple[Edition, Quote, Orig
     return edition, quote, file if file is not None and file.mime_type == PDF else None
 
 
-def _file(visit: Visit, document_id: int, version: int | None, session: str | None) -> Original:
-    found = edition_of(visit, document_id, version=version, session=session).original()
+def _file(visit: Visit, which: Which) -> Original:
+    found = edition_of(visit, which).original()
     if found is None:
-        raise NotFoundError(f"The original of document {document_id} was not kept.")
+        raise NotFoundError(f"The original of document {which.document_id} was not kept.")
     return found
 
 
@@ -380,7 +346,6 @@ _SHOWN = 50
 
 _Asked = Annotated[str, Query(max_length=2_000)]
 _Typed = Annotated[str, Form(max_length=2_000)]
-_Change = Literal["add", "only", "deny", "remove"]
 _Kind = Literal["user", "role", "department", "group", "everybody", "token"]
 
 
@@ -396,30 +361,13 @@ class Asked:
     @property
     def principal(self) -> Principal | None:
         """Them; None: nobody was named."""
-        if not any((self.user.strip(), self.roles.strip(), self.department.strip(), self.groups.strip())):
-            return None
-        return Principal(
-            user_id=self.user.strip() or None,
-            roles=_several(self.roles),
-            department=self.department.strip() or None,
-            groups=_several(self.groups),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What the visitor may know of who reads a document; None: they may not."""
-
-    edition: Edition
-    permissions: DocumentPermissions | None = None
-    collection: CollectionAccess | None = None
-    explained: ReadingExplained | None = None
-    accesses: Page[Access] | None = None
+        found = somebody(self.user, self.roles, self.department, self.groups)
+        return None if found == Principal() else found
 
 
 @router.get("/documents/{document_id}/access")
 async def access_page(
-    visit: Visiting,
+    visit: Reading,
     document_id: Number,
     user: _Asked = "",
     roles: _Asked = "",
@@ -428,7 +376,6 @@ async def access_page(
     before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
 ) -> Response:
     """Its grants, why somebody may read it, and, for administrators, who read it."""
-    await visit.require("read")
     asked = Asked(user=user, roles=roles, department=department, groups=groups)
     return await _shown(visit, document_id, asked, before=before)
 
@@ -437,7 +384,7 @@ async def access_page(
 async def change_access(
     visit: Visiting,
     document_id: Number,
-    change: Annotated[_Change, Form()],
+    change: Annotated[Change, Form()],
     kind: Annotated[_Kind, Form()],
     who: _Typed = "",
     user: _Typed = "",
@@ -461,45 +408,22 @@ def _tokens(kind: _Kind, who: str) -> list[str]:
     """Whom a form means: ``everybody``, a grant as it is shown (``token``), or names of one kind."""
     if kind == "everybody":
         return ["*"]
-    names = [who.strip()] if kind == "token" else list(_several(who))
-    if not all(names) or not names:
+    named = [who.strip()] if kind == "token" else [*names(who)]
+    if not all(named) or not named:
         raise UsageError("Say whom: the name of a user, a role, a department or a group.")
-    return names if kind == "token" else [f"{kind}:{name}" for name in names]
+    return named if kind == "token" else [f"{kind}:{name}" for name in named]
 
 
-def _changed(visit: Visit, document_id: int, change: _Change, tokens: Sequence[str]) -> None:
-    edition_of(visit, document_id)
-    grants = _rights(visit).grants
-    match change:
-        case "deny":
-            grants.deny(tokens, documents=document_id)
-        case "remove":
-            grants.remove(tokens, documents=document_id)
-        case _:
-            grants.add(tokens, documents=document_id, only=change == "only")
+def _changed(visit: Visit, document_id: int, change: Change, tokens: Sequence[str]) -> None:
+    edition_of(visit, Which(document_id))
+    change_readers(_rights(visit), change, tokens, documents=document_id)
 
 
 async def _shown(
     visit: Visit, document_id: int, asked: Asked, *, before: int | None = None, changed: bool = False
 ) -> Response:
     told = await visit.run(_told, visit, document_id, asked.principal, before)
-    assert told.edition.version is not None
-    accesses = told.accesses
-    return visit.page(
-        "documents/access.html",
-        LIBRARY,
-        tab="access",
-        edition=told.edition,
-        title=told.edition.version.title,
-        permissions=told.permissions,
-        collection=told.collection,
-        asked=asked,
-        explained=told.explained,
-        accesses=accesses,
-        earlier=accesses[-1].access_id if accesses is not None and accesses.next_cursor else None,
-        may_change=told.permissions is not None,
-        changed=changed,
-    )
+    return visit.page("documents/access.html", LIBRARY, tab="access", asked=asked, changed=changed, **told)
 
 
 def _rights(visit: Visit) -> View:
@@ -511,30 +435,35 @@ def _rights(visit: Visit) -> View:
     return visit.caller.rights(visit.service.rag).view(collections="*")
 
 
-def _told(visit: Visit, document_id: int, principal: Principal | None, before: int | None) -> Told:
+def _told(visit: Visit, document_id: int, principal: Principal | None, before: int | None) -> dict[str, Any]:
+    """What the visitor may know of who reads a document; None: they may not."""
     # What the visitor may not read is not there for them, whatever else they may.
-    edition = edition_of(visit, document_id)
-    try:
+    edition = edition_of(visit, Which(document_id))
+    collection: CollectionAccess | None = None
+    permissions: DocumentPermissions | None = None
+    explained: ReadingExplained | None = None
+    accesses: Page[Access] | None = None
+    with suppress(PermissionDeniedError):
         view = _rights(visit)
         (permissions,) = view.grants.of_documents(document_id)
-    except PermissionDeniedError:
-        return Told(edition=edition)
-    try:
-        collection = view.view(collections=permissions.collection).grants.of_collection()
-    except PermissionDeniedError:
-        collection = None
-    explained = None
-    if principal is not None:
-        explained = view.grants.explain(document_id, principal)
-    accesses = None
-    if visit.may("admin"):
-        cursor = None if before is None else cursor_at(before)
-        accesses = visit.administration.audit.accesses(document=document_id, cursor=cursor, limit=_SHOWN)
-    return Told(edition=edition, permissions=permissions, collection=collection, explained=explained, accesses=accesses)
-
-
-def _several(given: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in given.split(",") if part.strip())
+    if permissions is not None:
+        with suppress(PermissionDeniedError):
+            collection = view.view(collections=permissions.collection).grants.of_collection()
+        if principal is not None:
+            explained = view.grants.explain(document_id, principal)
+        if visit.may("admin"):
+            cursor = None if before is None else cursor_at(before)
+            accesses = visit.administration.audit.accesses(document=document_id, cursor=cursor, limit=_SHOWN)
+    return {
+        "edition": edition,
+        "title": edition.title,
+        "permissions": permissions,
+        "collection": collection,
+        "explained": explained,
+        "accesses": accesses,
+        "earlier": accesses[-1].access_id if accesses is not None and accesses.next_cursor else None,
+        "may_change": permissions is not None,
+    }
 
 
 # What becomes of one document: how long it is found, deleted, restored, and erased with its receipt.
@@ -544,22 +473,20 @@ _Version = Annotated[int, Form(ge=1, le=2**31 - 2)]
 
 
 @router.post("/documents/{document_id}/delete")
-async def delete(visit: Visiting, document_id: Number, version: _Version) -> Response:
+async def delete(visit: Writing, document_id: Number, version: _Version) -> Response:
     """Close it, as it was when that was decided; it can be restored."""
-    await visit.require("write", "ingest")
     await visit.run(visit.view.documents.delete, [document_id], if_version=version)
     return visit.go_to(f"/documents/{document_id}")
 
 
 @router.post("/documents/{document_id}/lifetime")
 async def set_lifetime(
-    visit: Visiting, document_id: Number, lifetime: Annotated[str, Form(max_length=100)] = ""
+    visit: Writing, document_id: Number, lifetime: Annotated[str, Form(max_length=100)] = ""
 ) -> Response:
     """Say how long it is found from now on; nothing: for ever."""
-    await visit.require("write", "ingest")
 
     def change() -> None:
-        edition_of(visit, document_id)
+        edition_of(visit, Which(document_id))
         visit.view.documents.set_ttl(document_id, lifetime.strip() or None)
 
     await visit.run(change)
@@ -567,29 +494,26 @@ async def set_lifetime(
 
 
 @router.post("/documents/{document_id}/restore")
-async def restore(visit: Visiting, document_id: Number, version: _Version) -> Response:
+async def restore(visit: Writing, document_id: Number, version: _Version) -> Response:
     """Make what a version said the newest version."""
-    await visit.require("write", "ingest")
     await visit.run(visit.view.documents.restore, document_id, version)
     return visit.go_to(f"/documents/{document_id}")
 
 
 @router.get("/documents/{document_id}/erase")
-async def ask_before_erasing(visit: Visiting, document_id: Number) -> Response:
+async def ask_before_erasing(visit: Writing, document_id: Number) -> Response:
     """What erasing it means, and whether that is meant."""
-    await visit.require("write", "search")
     return await _asked(visit, document_id)
 
 
 @router.post("/documents/{document_id}/erase")
 async def erase(
-    visit: Visiting,
+    visit: Writing,
     document_id: Number,
     confirm: Annotated[str, Form(max_length=100)] = "",
     reason: Annotated[str, Form(max_length=500)] = "",
 ) -> Response:
     """Remove it for good, once it has been confirmed, and show the receipt."""
-    await visit.require("write", "ingest")
     if confirm.strip() != str(document_id):
         problem = visit.language.gettext("Nothing was erased: type the number of the document to confirm.")
         return await _asked(visit, document_id, reason=reason, problem=problem)
@@ -599,7 +523,7 @@ async def erase(
 
 
 async def _asked(visit: Visit, document_id: int, *, reason: str = "", problem: str = "") -> Response:
-    edition = await visit.run(edition_of, visit, document_id)
+    edition = await visit.run(edition_of, visit, Which(document_id))
     assert edition.version is not None
     return visit.page(
         "documents/erase.html",

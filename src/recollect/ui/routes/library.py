@@ -51,7 +51,7 @@ from recollect.pipeline.preparing import ChunkSizes
 from recollect.plugins import Plugins
 from recollect.server.routes.documents import there
 from recollect.server.routes.uploads import receive_files
-from recollect.ui.visit import LIBRARY, PAGE_HEADERS, Visit, Visiting, page_router
+from recollect.ui.visit import LIBRARY, PAGE_HEADERS, Administering, Reading, Visit, Writing, page_router
 
 # The address of a list of documents: its filters, its order and its page, read and written.
 
@@ -272,9 +272,8 @@ def collection_path(name: str) -> str:
 
 
 @router.get(LIBRARY.path)
-async def first_page(visit: Visiting) -> Response:
+async def first_page(visit: Reading) -> Response:
     """The collections that may be read."""
-    await visit.require("read")
     collections, unstored = await visit.run(_overview, visit.view)
     return visit.page("library/overview.html", LIBRARY, collections=collections, unstored=unstored)
 
@@ -284,9 +283,8 @@ def _overview(view: View) -> tuple[list[Collection], dict[int, tuple[int, int]]]
 
 
 @router.get("/library/new")
-async def new_collection(visit: Visiting) -> Response:
+async def new_collection(visit: Administering) -> Response:
     """What a new collection is called, and how it is cut."""
-    await visit.require("admin")
     settings = visit.view.config
     return visit.page(
         "library/new.html",
@@ -299,14 +297,13 @@ async def new_collection(visit: Visiting) -> Response:
 
 @router.post("/library/collections")
 async def create(
-    visit: Visiting,
+    visit: Administering,
     name: Annotated[Name, Form()],
     description: Annotated[Text, Form(max_length=_DESCRIPTION)] = "",
     content_language: Annotated[str, Form(max_length=20)] = "",
     strategy: Annotated[str, Form(max_length=50)] = "",
 ) -> Response:
     """Make a collection."""
-    await visit.require("admin", "ingest")
     await visit.run(
         visit.administration.collections.create,
         name.strip(),
@@ -318,9 +315,8 @@ async def create(
 
 
 @router.get("/library/collection")
-async def show(visit: Visiting, name: Named) -> Response:
+async def show(visit: Reading, name: Named) -> Response:
     """One collection."""
-    await visit.require("read")
     shown = await visit.run(_found, visit.view, name)
     return visit.page("library/collection.html", LIBRARY, **shown, at=collection_path)
 
@@ -334,27 +330,24 @@ def _found(view: View, name: str) -> dict[str, Any]:
 
 
 @router.get("/library/collection/size")
-async def size(visit: Visiting, name: Named) -> Response:
+async def size(visit: Reading, name: Named) -> Response:
     """What its documents take, which a page asks for behind everything else: every document is looked at."""
-    await visit.require("read")
     taken = await visit.run(stored_size, visit.view_of(name).standpoint)
     return visit.fragment("library/size.html", size=taken)
 
 
 @router.post("/library/collection/describe")
 async def describe(
-    visit: Visiting, name: Named, description: Annotated[Text, Form(max_length=_DESCRIPTION)] = ""
+    visit: Administering, name: Named, description: Annotated[Text, Form(max_length=_DESCRIPTION)] = ""
 ) -> Response:
     """Say something else of a collection."""
-    await visit.require("admin", "ingest")
     await visit.run(visit.administration.collections.update, name, description=description.strip())
     return visit.go_to(collection_path(name))
 
 
 @router.post("/library/collection/keep")
-async def keep(visit: Visiting, name: Named, idle_days: Annotated[str, Form(max_length=10)] = "") -> Response:
+async def keep(visit: Administering, name: Named, idle_days: Annotated[str, Form(max_length=10)] = "") -> Response:
     """Say after how many days without use its documents are closed; nothing: never."""
-    await visit.require("admin", "ingest")
     given = idle_days.strip() or "0"
     if not given.isdecimal():
         raise UsageError(f"Days are a number, or nothing for never, not {given!r}.")
@@ -363,9 +356,8 @@ async def keep(visit: Visiting, name: Named, idle_days: Annotated[str, Form(max_
 
 
 @router.post("/library/collection/delete")
-async def delete(visit: Visiting, name: Named, confirmed: Annotated[str, Form(max_length=500)] = "") -> Response:
+async def delete(visit: Administering, name: Named, confirmed: Annotated[str, Form(max_length=500)] = "") -> Response:
     """Remove a collection with everything in it, where its name was typed once more."""
-    await visit.require("admin", "ingest")
     if confirmed.strip() != name:
         raise UsageError(f"To delete the collection, type its name: {name}")
     await visit.run(visit.administration.collections.delete, name)
@@ -373,9 +365,8 @@ async def delete(visit: Visiting, name: Named, confirmed: Annotated[str, Form(ma
 
 
 @router.get("/library/collection/export")
-async def export(visit: Visiting, name: Named) -> Response:
+async def export(visit: Reading, name: Named) -> Response:
     """A collection as JSON Lines, for ``recollect import``: what may be read of it."""
-    await visit.require("read")
     lines = await visit.run(_lines, visit, name)
     headers = {
         **PAGE_HEADERS,
@@ -400,9 +391,8 @@ _Chosen = Annotated[list[Annotated[int, Field(ge=1, le=2**63 - 1)]], Form(max_le
 
 
 @router.get(PATH)
-async def documents(visit: Visiting) -> Response:
+async def documents(visit: Reading) -> Response:
     """A page of the list that the address says."""
-    await visit.require("read")
     address = DocumentsAddress.read(visit.request.query_params)
     query = address.query()
     view = _view(visit, address)
@@ -443,9 +433,8 @@ def _looked_up(
 
 
 @router.get("/library/documents/choices")
-async def choices(visit: Visiting) -> Response:
+async def choices(visit: Reading) -> Response:
     """What documents can be filtered by, asked for by whoever is about to choose."""
-    await visit.require("read")
     address = DocumentsAddress.read(visit.request.query_params)
     found = await visit.run(filter_choices, _view(visit, address).standpoint)
     return visit.fragment("library/choices.html", choices=found)
@@ -453,14 +442,13 @@ async def choices(visit: Visiting) -> Response:
 
 @router.post("/library/documents/change")
 async def change(
-    visit: Visiting,
+    visit: Writing,
     action: Annotated[Literal["delete", "tag", "untag", "retry"], Form()],
     document: _Chosen,
     tag: Annotated[Name | None, Form()] = None,
     job: _Chosen = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Do something with the documents that were chosen; each is done or says why it was not."""
-    await visit.require("write", "ingest")
     view = visit.view
     address = DocumentsAddress.read(visit.request.query_params)
     act: Callable[[int], object]
@@ -512,9 +500,8 @@ _SAMPLE_CHARACTERS = 1_000_000
 
 
 @router.get("/library/add")
-async def add(visit: Visiting, collection: Annotated[str, Query(max_length=500)] = "") -> Response:
+async def add(visit: Writing, collection: Annotated[str, Query(max_length=500)] = "") -> Response:
     """Where files are dropped and addresses are given."""
-    await visit.require("write")
     collections = await visit.run(visit.view.collections.list)
     name = collection or visit.view.config.collection
     return visit.page("library/add.html", LIBRARY, names=_names(collections, name), name=name)
@@ -526,9 +513,8 @@ def _names(collections: Sequence[Collection], chosen: str) -> list[str]:
 
 
 @router.post("/library/files")
-async def add_files(visit: Visiting, collection: Annotated[Name, Query()]) -> Response:
+async def add_files(visit: Writing, collection: Annotated[Name, Query()]) -> Response:
     """Take files as ``POST /v1/collections/{name}/files`` does: here the name may hold a slash."""
-    await visit.require("write", "ingest")
     told = await receive_files(visit.request, visit.view, collection)
     jobs = [json_of(one) for one in told["jobs"]]
     return JSONResponse({"jobs": jobs}, status_code=202, headers=PAGE_HEADERS)
@@ -536,7 +522,7 @@ async def add_files(visit: Visiting, collection: Annotated[Name, Query()]) -> Re
 
 @router.post("/library/urls")
 async def add_url(
-    visit: Visiting,
+    visit: Writing,
     url: Annotated[Text, Form(min_length=1, max_length=10_000)],
     collection: Annotated[Name, Form()],
     tags: Annotated[Text, Form(max_length=2_000)] = "",
@@ -544,7 +530,6 @@ async def add_url(
     max_pages: Annotated[int, Form(ge=1, le=100_000)] = 100,
 ) -> Response:
     """Ask for a page of the web, or a site; leads to its job."""
-    await visit.require("write", "ingest")
     plan = CrawlPlan(depth=depth, max_pages=max_pages) if depth else None
     wanted = tuple(tag.strip() for tag in tags.split(",") if tag.strip())
     job = await visit.run(_ask, visit.view, collection, url.strip(), wanted, plan)
@@ -561,9 +546,8 @@ def _jobs_of(visit: Visit) -> View:
 
 
 @router.get("/library/jobs/{job_id}")
-async def job(visit: Visiting, job_id: Number) -> Response:
+async def job(visit: Reading, job_id: Number) -> Response:
     """A job, which the page looks at again until it has ended."""
-    await visit.require("read")
     found = await visit.run(_jobs_of(visit).jobs.get, job_id)
     if visit.is_fragment:
         return visit.fragment("library/job_state.html", job=found)
@@ -571,9 +555,8 @@ async def job(visit: Visiting, job_id: Number) -> Response:
 
 
 @router.post("/library/jobs/{job_id}/{action}")
-async def change_job(visit: Visiting, job_id: Number, action: str) -> Response:
+async def change_job(visit: Writing, job_id: Number, action: str) -> Response:
     """Stop a job, or try it again."""
-    await visit.require("write", "ingest")
     jobs = _jobs_of(visit).jobs
     known = {"retry": jobs.retry, "cancel": jobs.cancel}
     if action not in known:
@@ -586,10 +569,9 @@ async def change_job(visit: Visiting, job_id: Number, action: str) -> Response:
 
 @router.get("/library/progress")
 async def progress(
-    visit: Visiting, job: Annotated[list[Annotated[int, Field(ge=1, le=2**63 - 1)]], Query(max_length=_MOST_JOBS)]
+    visit: Reading, job: Annotated[list[Annotated[int, Field(ge=1, le=2**63 - 1)]], Query(max_length=_MOST_JOBS)]
 ) -> Response:
     """How far jobs have come, for a page that waits for many of them."""
-    await visit.require("read")
     found = await visit.run(several_jobs, _jobs_of(visit).standpoint, job)
     return JSONResponse({"jobs": [_told(one) for one in found]}, headers=PAGE_HEADERS)
 
@@ -609,16 +591,15 @@ def _told(job: Job) -> dict[str, Any]:
 
 
 @router.get("/library/preview")
-async def preview(visit: Visiting) -> Response:
+async def preview(visit: Writing) -> Response:
     """Where a text is pasted, or a file dropped, to see how it would be cut."""
-    await visit.require("write")
     strategies = visit.view.standpoint.assembly.chunkers.names()
     return visit.page("library/preview.html", LIBRARY, strategies=strategies, chosen=_STRATEGIES)
 
 
 @router.post("/library/preview")
 async def preview_of(
-    visit: Visiting,
+    visit: Writing,
     first: Annotated[str, Form(max_length=50)] = _STRATEGIES[0],
     second: Annotated[str, Form(max_length=50)] = _STRATEGIES[1],
     first_size: Annotated[str, Form(max_length=10)] = "",
@@ -627,7 +608,6 @@ async def preview_of(
     file: Annotated[UploadFile | None, File()] = None,
 ) -> Response:
     """A text under two strategies, side by side. Nothing of it is stored."""
-    await visit.require("write", "ingest")
     data = b"" if file is None else await file.read()
     name = "" if file is None else file.filename or ""
     shown = await visit.run(_previewed, visit, text, data, name, ((first, first_size), (second, second_size)))

@@ -15,7 +15,7 @@ from recollect.pipeline import View
 from recollect.pipeline.refreshing import reader_of, settings_declared_by
 from recollect.server.caller import require_machine
 from recollect.sources.declared import connector_names, read_declared
-from recollect.ui.visit import LIBRARY, Visit, Visiting, page_router
+from recollect.ui.visit import LIBRARY, Administering, Visit, page_router
 
 router = page_router()
 
@@ -75,13 +75,12 @@ _FIELD = "set-"
 
 @router.get(_PATH)
 async def sources(
-    visit: Visiting,
+    visit: Administering,
     collection: Annotated[str, Query(max_length=500)] = "",
     location: Annotated[Text, Query(max_length=10_000)] = "",
     connector: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
     """The sources of a collection, or of all; they are the owner's. A form adds one, with its connector's settings."""
-    await visit.require("admin")
     found, names = await visit.run(_found, visit.administration, collection)
     return visit.page(
         "library/sources.html",
@@ -98,12 +97,11 @@ async def sources(
 
 @router.get("/library/sources/settings")
 async def settings_of(
-    visit: Visiting,
+    visit: Administering,
     location: Annotated[Text, Query(max_length=10_000)] = "",
     connector: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
     """The fields for the settings of the connector that is chosen, or that reads what is typed."""
-    await visit.require("admin")
     return visit.fragment("library/source_settings.html", **await visit.run(_form, location, connector))
 
 
@@ -130,7 +128,7 @@ def _found(view: View, collection: str) -> tuple[list[SourceRecord], list[str]]:
 
 @router.post(_PATH)
 async def add(
-    visit: Visiting,
+    visit: Administering,
     location: Annotated[Text, Form(min_length=1, max_length=10_000)],
     collection: Annotated[Name, Form()],
     connector: Annotated[str, Form(max_length=100)] = "",
@@ -141,7 +139,6 @@ async def add(
     settings: Annotated[Text, Form(max_length=20_000)] = "",
 ) -> Response:
     """Have a place outside read from now on, and read for the first time; leads to the job."""
-    await visit.require("admin", "ingest")
     reader = _reader(location, connector)
     declared = () if reader is None else await visit.run(settings_declared_by, reader)
     given = read_declared(declared, await _typed(visit)) if declared else _settings(settings)
@@ -192,14 +189,13 @@ def _value(text: str) -> object:
 
 @router.post("/library/sources/refresh")
 async def refresh(
-    visit: Visiting,
+    visit: Administering,
     collection: Annotated[Name, Form()],
     source: Annotated[Name, Form()],
     anew: Annotated[bool, Form()] = False,
     confirm_removals: Annotated[bool, Form()] = False,
 ) -> Response:
     """Ask for a source to be read now; leads to the job."""
-    await visit.require("admin", "ingest")
     view = visit.administration.view(collections=collection)
     job = await visit.run(view.jobs.refresh, source, anew=anew, confirm_removals=confirm_removals)
     return visit.go_to(f"/library/jobs/{job.job_id}")
@@ -207,13 +203,12 @@ async def refresh(
 
 @router.post("/library/sources/remove")
 async def remove(
-    visit: Visiting,
+    visit: Administering,
     collection: Annotated[Name, Form()],
     source: Annotated[Name, Form()],
     documents: Annotated[Literal["close", "keep", "erase"], Form()] = "close",
 ) -> Response:
     """Have a source read no longer."""
-    await visit.require("admin", "ingest")
     await visit.run(_remove, visit, collection, source, documents)
     return visit.go_to(_PATH)
 

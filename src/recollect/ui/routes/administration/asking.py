@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
-from fastapi import Depends, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from recollect.errors import UsageError
-from recollect.model import Principal
 from recollect.model.page import cursor_at, position_of
-from recollect.ui.visit import ADMINISTRATION, Visit, Visiting, page_router
+from recollect.ui.visit import ADMINISTRATION, Administering, Visit, page_router
 
 T = TypeVar("T")
 
@@ -89,29 +88,6 @@ TOLD = {
 }
 
 
-async def _administering(visit: Visiting) -> Visit:
-    await visit.require("admin", kind_of(visit))
-    return visit
-
-
-async def _operating(visit: Visiting) -> Visit:
-    await visit.require("operator", kind_of(visit))
-    return visit
-
-
-def kind_of(visit: Visit) -> Any:  # noqa: ANN401 - a kind of limit, by name
-    """Which limit a request is counted against."""
-    return "search" if visit.request.method == "GET" else "ingest"
-
-
-#: The visit of whoever administers the tenant.
-Administering = Annotated[Visit, Depends(_administering)]
-
-
-#: The visit of whoever looks after the tenants.
-Operating = Annotated[Visit, Depends(_operating)]
-
-
 #: Where a page of a list begins.
 Cursor = Annotated[str | None, Query(max_length=2_000)]
 
@@ -167,21 +143,6 @@ def address_of(visit: Visit, cursor: str | None) -> str | None:
     query = dict(visit.request.query_params) | {"cursor": cursor}
     query.pop("told", None)
     return f"{visit.base}{visit.request.url.path}?{urlencode(query)}"
-
-
-def names(text: str | None) -> tuple[str, ...]:
-    """Names that somebody has typed, with commas or line breaks between them."""
-    return tuple(part.strip() for part in (text or "").replace("\r", "").replace("\n", ",").split(",") if part.strip())
-
-
-def somebody(user: str | None, roles: str | None, department: str | None, groups: str | None) -> Principal:
-    """Whom the fields of a form mean."""
-    return Principal(
-        user_id=(user or "").strip() or None,
-        roles=names(roles),
-        department=(department or "").strip() or None,
-        groups=names(groups),
-    )
 
 
 # Where the administration begins: its parts put together, and the page that says what each is for.

@@ -12,8 +12,8 @@ from recollect.model.audit import AuditVerification
 from recollect.pipeline import View
 from recollect.server.downloads import LinesResponse
 from recollect.store.access_log import AccessBatch
-from recollect.ui.routes.administration.asking import AUDIT, PAGE_SIZE, Administering, Cursor, address_of, shown
-from recollect.ui.visit import page_router
+from recollect.ui.routes.administration.asking import AUDIT, PAGE_SIZE, Cursor, address_of, shown
+from recollect.ui.visit import Administering, page_router
 
 router = page_router()
 

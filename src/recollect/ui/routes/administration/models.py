@@ -18,8 +18,8 @@ from recollect.model.contexts import ContextEstimate
 from recollect.model.job import Job
 from recollect.model.space import SpaceReport
 from recollect.pipeline import View
-from recollect.ui.routes.administration.asking import MODELS, Administering, shown
-from recollect.ui.visit import page_router
+from recollect.ui.routes.administration.asking import MODELS, shown
+from recollect.ui.visit import Administering, page_router
 
 router = page_router()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
@@ -21,16 +22,13 @@ from recollect.ui.routes.administration.asking import (
     LOGINS,
     PAGE_SIZE,
     PEOPLE,
-    Administering,
     Cursor,
     address_of,
-    names,
     page_of,
     position,
     shown,
-    somebody,
 )
-from recollect.ui.visit import Visit, page_router
+from recollect.ui.visit import Administering, Visit, names, page_router, somebody
 
 # Keys: made, shown once, given another secret, revoked.
 
@@ -197,7 +195,8 @@ _Asked = Annotated[str | None, Query(max_length=2_000)]
 _Number = Annotated[int, Query(ge=1, lt=2**63)]
 
 
-_Change = Literal["add", "only", "deny", "remove"]
+#: What is done with who may read: ``only`` puts them in the place of all others.
+Change = Literal["add", "only", "deny", "remove"]
 
 
 @router.get(GRANTS.path)
@@ -239,11 +238,11 @@ async def set_collection(
 
 @router.post(f"{GRANTS.path}/default")
 async def change_default(
-    visit: Administering, collection: _Listed, who: _Listed = "", change: Annotated[_Change, Form()] = "add"
+    visit: Administering, collection: _Listed, who: _Listed = "", change: Annotated[Change, Form()] = "add"
 ) -> Response:
     """Change who may read the documents that have no permissions of their own."""
     view = visit.administration.view(collections=collection)
-    await visit.run(lambda: _changed(view, change, who, default=True))
+    await visit.run(lambda: change_readers(view, change, names(who), default=True))
     return _back(visit, collection)
 
 
@@ -256,11 +255,11 @@ async def document(visit: Administering, document_id: int) -> Response:
 
 @router.post(f"{GRANTS.path}/documents/{{document_id}}")
 async def change_document(
-    visit: Administering, document_id: int, who: _Listed = "", change: Annotated[_Change, Form()] = "add"
+    visit: Administering, document_id: int, who: _Listed = "", change: Annotated[Change, Form()] = "add"
 ) -> Response:
     """Change who may read it."""
     view = visit.administration.view(collections="*")
-    await visit.run(lambda: _changed(view, change, who, documents=document_id))
+    await visit.run(lambda: change_readers(view, change, names(who), documents=document_id))
     return visit.go_to(f"{GRANTS.path}/documents/{document_id}?told=changed")
 
 
@@ -329,15 +328,20 @@ def _document(view: View, document_id: int) -> DocumentPermissions:
     return found[0]
 
 
-def _changed(view: View, change: _Change, who: str, *, documents: int | tuple[()] = (), default: bool = False) -> int:
-    tokens = names(who)
+def change_readers(
+    view: View, change: Change, tokens: Sequence[str], *, documents: int | tuple[()] = (), default: bool = False
+) -> None:
+    """Change who may read a document, or those of a collection that have no permissions of their own.
+
+    Raises:
+        UsageError: Nobody is named.
+    """
     if not tokens:
         raise UsageError("Say whom: user:NAME, role:NAME, department:NAME, group:NAME, or * for everybody.")
-    if change == "deny":
-        return view.grants.deny(tokens, documents=documents, default=default)
-    if change == "remove":
-        return view.grants.remove(tokens, documents=documents, default=default)
-    return view.grants.add(tokens, documents=documents, default=default, only=change == "only")
+    if change in {"add", "only"}:
+        view.grants.add(tokens, documents=documents, default=default, only=change == "only")
+    else:
+        (view.grants.deny if change == "deny" else view.grants.remove)(tokens, documents=documents, default=default)
 
 
 def _back(visit: Visit, collection: str) -> Response:

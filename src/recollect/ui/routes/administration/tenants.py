@@ -11,17 +11,8 @@ from starlette.responses import Response
 from recollect.errors import UsageError
 from recollect.model.tenant import PersonalDataPolicy, Tenant, TenantQuota
 from recollect.pipeline import View
-from recollect.ui.routes.administration.asking import (
-    PAGE_SIZE,
-    POLICIES,
-    TENANTS,
-    Administering,
-    Cursor,
-    Operating,
-    address_of,
-    shown,
-)
-from recollect.ui.visit import Visit, page_router
+from recollect.ui.routes.administration.asking import PAGE_SIZE, POLICIES, TENANTS, Cursor, address_of, shown
+from recollect.ui.visit import Administering, Operating, Visit, page_router
 
 router = page_router()
 
