@@ -18,17 +18,13 @@ from recollect.model import Answer, Citation, SearchReply, UnsupportedSentence
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord
 from recollect.pipeline import View
 from recollect.pipeline.feedback import ANSWER, SOURCES, facts_of
+from recollect.ui.languages import _
 from recollect.ui.markdown import Marked, finished, to_html
 
 if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
     from recollect.ui.languages import Language
     from recollect.ui.visit import Visit
-
-
-def _(text: str) -> str:
-    """Marks a text for the catalogues."""
-    return text
 
 
 REASONS = {

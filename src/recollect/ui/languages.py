@@ -26,6 +26,11 @@ SOURCE = "en"
 _MOST_HEADER = 500
 
 
+def _(text: str) -> str:
+    """Marks a text for the catalogues; who shows it translates it."""
+    return text
+
+
 @cache
 def languages() -> tuple[str, ...]:
     """The languages that there are texts in; the first is the one they are written in."""

@@ -27,7 +27,7 @@ from recollect.server.caller import Caller
 from recollect.server.dependencies import service_of
 from recollect.server.login.issuer import safe_path
 from recollect.server.problems import problem_of, title_of
-from recollect.ui.languages import Language, language_of, languages
+from recollect.ui.languages import Language, _, language_of, languages
 from recollect.ui.templates import rendered
 
 if TYPE_CHECKING:
@@ -52,11 +52,6 @@ class Area:
     path: str
     icon: str
     scope: AccessScope
-
-
-def _(text: str) -> str:
-    """Marks a text for the catalogues."""
-    return text
 
 
 CHAT = Area(_("Chat"), "/chat", "chat", "read")

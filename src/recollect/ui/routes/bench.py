@@ -21,6 +21,7 @@ from recollect.pipeline.facades import known_span
 from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases, save_case, saved_cases, suite_of
 from recollect.retrieval.rerank.registry import DEFAULTS as RERANKERS
 from recollect.server.bodies import Asker, SearchOptions, acting_as
+from recollect.ui.languages import _
 from recollect.ui.visit import BENCH, PAGE_HEADERS, Reading, Visit, Writing, page_router
 
 if TYPE_CHECKING:
@@ -43,11 +44,6 @@ SIDES: tuple[Side, ...] = ("a", "b")
 
 #: The longest list that a page shows.
 MOST_SHOWN = 50
-
-
-def _(text: str) -> str:
-    """Marks a text for the catalogues."""
-    return text
 
 
 class Configuration(SearchOptions):

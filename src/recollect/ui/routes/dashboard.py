@@ -16,6 +16,7 @@ from recollect.errors import NotFoundError
 from recollect.model.activity import Tally
 from recollect.model.job import JobStatus
 from recollect.pipeline.figures import Figures, Window, read_figures, unanswered_questions
+from recollect.ui.languages import _
 from recollect.ui.visit import DASHBOARD, PAGE_HEADERS, Reading, Visit, Writing, page_router
 
 if TYPE_CHECKING:
@@ -29,11 +30,6 @@ _MOST_JOBS = 20
 
 
 _KINDS = ("embed", "rerank", "answer")
-
-
-def _(text: str) -> str:
-    """Marks a text for the catalogues."""
-    return text
 
 
 # Jobs that succeeded need nothing; one that no attempt could make succeed is cancelled, with its reason.
@@ -201,13 +197,8 @@ def _searches(figures: Figures) -> Iterable[Chart]:
         rows=_rows(figures, lambda at: tuple(_percentile(total[stage].get(at), 0.95) for stage in stages)),
     )
     cache = _tallies(figures, "cache")
-    yield Chart(
-        key="searches",
-        title=_("Searches"),
-        kind="bars",
-        unit=_("searches"),
-        series=(_("computed"), _("from the cache")),
-        rows=_rows(figures, _counts(cache, "miss", "hit")),
+    yield _counted(
+        figures, "cache", "searches", _("Searches"), _("searches"), {"miss": _("computed"), "hit": _("from the cache")}
     )
     yield Chart(
         key="cache",
@@ -245,30 +236,13 @@ def _answers(figures: Figures) -> Iterable[Chart]:
             lambda at: (_count(found, "nothing", at), _count(found, "low", at), _count(answers, "refused", at)),
         ),
     )
-    yield Chart(
-        key="answers",
-        title=_("Answers"),
-        kind="bars",
-        unit=_("answers"),
-        series=(_("answered"), _("refused")),
-        rows=_rows(figures, _counts(answers, "answered", "refused")),
+    yield _counted(
+        figures, "answer", "answers", _("Answers"), _("answers"), {"answered": _("answered"), "refused": _("refused")}
     )
-    yield Chart(
-        key="feedback",
-        title=_("Feedback"),
-        kind="bars",
-        unit=_("passages"),
-        series=(_("helpful"), _("not helpful")),
-        rows=_rows(figures, _counts(_tallies(figures, "feedback"), "helpful", "not")),
-    )
-    yield Chart(
-        key="limits",
-        title=_("Refused by rate limits"),
-        kind="line",
-        unit=_("requests"),
-        series=(_("search"), _("answer"), _("ingest")),
-        rows=_rows(figures, _counts(_tallies(figures, "limit"), "search", "answer", "ingest")),
-    )
+    judged = {"helpful": _("helpful"), "not": _("not helpful")}
+    yield _counted(figures, "feedback", "feedback", _("Feedback"), _("passages"), judged)
+    kinds = {"search": _("search"), "answer": _("answer"), "ingest": _("ingest")}
+    yield _counted(figures, "limit", "limits", _("Refused by rate limits"), _("requests"), kinds, kind="line")
 
 
 def _requests(figures: Figures) -> Iterable[Chart]:
@@ -356,6 +330,22 @@ def _stored(figures: Figures) -> Iterable[Chart]:
         )
 
 
+def _counted(
+    figures: Figures,
+    name: str,
+    key: str,
+    title: str,
+    unit: str,
+    labels: Mapping[str, str],
+    *,
+    kind: Literal["line", "bars"] = "bars",
+) -> Chart:
+    """How often something happened, by its labels, each with what it is called."""
+    tallies = _tallies(figures, name)
+    rows = _rows(figures, lambda at: tuple(_count(tallies, label, at) for label in labels))
+    return Chart(key=key, title=title, kind=kind, unit=unit, series=tuple(labels.values()), rows=rows)
+
+
 def _tallies(figures: Figures, name: str) -> dict[str, dict[datetime, Tally]]:
     found: dict[str, dict[datetime, Tally]] = {}
     for row in figures.activity:
@@ -368,10 +358,6 @@ def _rows(
     figures: Figures, values: Callable[[datetime], tuple[Value, ...]]
 ) -> tuple[tuple[datetime, tuple[Value, ...]], ...]:
     return tuple((at, values(at)) for at in figures.window.moments)
-
-
-def _counts(tallies: Mapping[str, Mapping[datetime, Tally]], *labels: str) -> Callable[[datetime], tuple[Value, ...]]:
-    return lambda at: tuple(_count(tallies, label, at) for label in labels)
 
 
 def _count(tallies: Mapping[str, Mapping[datetime, Tally]], label: str, at: datetime) -> int:

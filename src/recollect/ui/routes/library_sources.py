@@ -15,16 +15,12 @@ from recollect.pipeline import View
 from recollect.pipeline.refreshing import reader_of, settings_declared_by
 from recollect.server.caller import require_machine
 from recollect.sources.declared import connector_names, read_declared
+from recollect.ui.languages import _
 from recollect.ui.visit import LIBRARY, Administering, Visit, page_router
 
 router = page_router()
 
 # What settings of connectors are called where a form asks for them; those of other packages have their own names.
-
-
-def _(text: str) -> str:
-    """Marks a text for the catalogues."""
-    return text
 
 
 SETTING_LABELS = {

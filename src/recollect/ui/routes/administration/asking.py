@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
@@ -10,8 +9,7 @@ from urllib.parse import urlencode
 from fastapi import Query
 from starlette.responses import Response
 
-from recollect.errors import UsageError
-from recollect.model.page import cursor_at, position_of
+from recollect.ui.languages import _
 from recollect.ui.visit import ADMINISTRATION, Administering, Visit, page_router
 
 T = TypeVar("T")
@@ -21,11 +19,6 @@ PAGE_SIZE = 50
 
 
 _HIGHEST = 2**63 - 1
-
-
-def _(text: str) -> str:
-    """Marks a text for the catalogues."""
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +85,15 @@ TOLD = {
 Cursor = Annotated[str | None, Query(max_length=2_000)]
 
 
-def shown(visit: Visit, section: Section | None, template: str, *, status: int = 200, **context: Any) -> Response:  # noqa: ANN401
+def shown(
+    visit: Visit,
+    section: Section | None,
+    template: str,
+    *,
+    status: int = 200,
+    next_cursor: str | None = None,
+    **context: Any,  # noqa: ANN401 - what the template shows
+) -> Response:
     """A page of the administration.
 
     Args:
@@ -100,9 +101,12 @@ def shown(visit: Visit, section: Section | None, template: str, *, status: int =
         section: Where it is; None: the overview.
         template: Below ``templates/administration``.
         status: Of the reply.
+        next_cursor: Where the next page of its list begins; None: there is none.
         context: What the template shows.
     """
-    said = TOLD.get(visit.request.query_params.get("told", ""))
+    query = dict(visit.request.query_params)
+    said = TOLD.get(query.pop("told", ""))
+    following = f"{visit.base}{visit.request.url.path}?{urlencode(query | {'cursor': next_cursor})}"
     return visit.page(
         f"administration/{template}",
         ADMINISTRATION,
@@ -110,39 +114,9 @@ def shown(visit: Visit, section: Section | None, template: str, *, status: int =
         section=section,
         sections=[one for one in SECTIONS if visit.may(one.scope)],
         told=said,
+        following=following if next_cursor else None,
         **context,
     )
-
-
-def position(cursor: str | None, kind: type[T]) -> T | None:
-    """Where a page begins, as its cursor says; None: at the beginning.
-
-    Raises:
-        UsageError: The cursor is of no such list.
-    """
-    if not cursor:
-        return None
-    found: object = position_of(cursor)
-    if not isinstance(found, kind) or (isinstance(found, int) and not 0 <= found <= _HIGHEST) or "\0" in str(found):
-        raise UsageError("This page of the list does not exist: begin at its first one.")
-    return found
-
-
-def page_of(found: Sequence[T], visit: Visit, place: Callable[[T], int | str]) -> tuple[Sequence[T], str | None]:
-    """The entries that a page shows, and where the next one is; one more was looked up than is shown."""
-    if len(found) <= PAGE_SIZE:
-        return found, None
-    entries = found[:PAGE_SIZE]
-    return entries, address_of(visit, cursor_at(place(entries[-1])))
-
-
-def address_of(visit: Visit, cursor: str | None) -> str | None:
-    """Where the page of the list is that begins at a cursor; None: there is none."""
-    if cursor is None:
-        return None
-    query = dict(visit.request.query_params) | {"cursor": cursor}
-    query.pop("told", None)
-    return f"{visit.base}{visit.request.url.path}?{urlencode(query)}"
 
 
 # Where the administration begins: its parts put together, and the page that says what each is for.

@@ -12,7 +12,7 @@ from recollect.model.audit import AuditVerification
 from recollect.pipeline import View
 from recollect.server.downloads import LinesResponse
 from recollect.store.access_log import AccessBatch
-from recollect.ui.routes.administration.asking import AUDIT, PAGE_SIZE, Cursor, address_of, shown
+from recollect.ui.routes.administration.asking import AUDIT, PAGE_SIZE, Cursor, shown
 from recollect.ui.visit import Administering, page_router
 
 router = page_router()
@@ -41,7 +41,7 @@ async def audit(
         AUDIT,
         "audit.html",
         entries=page,
-        following=address_of(visit, page.next_cursor),
+        next_cursor=page.next_cursor,
         actions=ACTIONS,
         asked={"action": action, "since": since, "until": until},
     )
@@ -73,7 +73,7 @@ async def accesses(
         AUDIT,
         "accesses.html",
         accesses=page,
-        following=address_of(visit, page.next_cursor),
+        next_cursor=page.next_cursor,
         asked={"actor": actor, "document": document, "since": since, "until": until},
     )
 

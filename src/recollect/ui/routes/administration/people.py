@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import Form, Query
@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Principal
-from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained
+from recollect.model.access import DocumentPermissions, ReadingExplained
 from recollect.model.arguments import did_you_mean
 from recollect.model.key import ACCESS_SCOPES
-from recollect.model.page import cursor_at
+from recollect.model.page import Page, name_at
 from recollect.pipeline import View
 from recollect.ui.routes.administration.asking import (
     GRANTS,
@@ -23,9 +23,6 @@ from recollect.ui.routes.administration.asking import (
     PAGE_SIZE,
     PEOPLE,
     Cursor,
-    address_of,
-    page_of,
-    position,
     shown,
 )
 from recollect.ui.visit import Administering, Visit, names, page_router, somebody
@@ -43,8 +40,7 @@ async def keys(visit: Administering, cursor: Cursor = None) -> Response:
     """Newest first."""
     begin = cursor or None
     page = await visit.run(lambda: visit.administration.keys.list(cursor=begin, limit=PAGE_SIZE))
-    following = address_of(visit, page.next_cursor)
-    return shown(visit, KEYS, "keys.html", keys=page, following=following)
+    return shown(visit, KEYS, "keys.html", keys=page, next_cursor=page.next_cursor)
 
 
 @router.get(f"{KEYS.path}/new")
@@ -137,16 +133,16 @@ def _scopes(visit: Visit) -> list[str]:
 @router.get(PEOPLE.path)
 async def people(visit: Administering, cursor: Cursor = None) -> Response:
     """By name."""
-    after = position(cursor, str) or ""
+    after = name_at(cursor or None) or ""
     found = await visit.run(lambda: visit.administration.keys.users(after=after, limit=PAGE_SIZE + 1))
-    page, following = page_of(found, visit, lambda one: one.principal.user_id or "")
+    page = Page.of(found, PAGE_SIZE, lambda one: one.principal.user_id or "")
     config = visit.service.rag.config
     return shown(
         visit,
         PEOPLE,
         "people.html",
         people=page,
-        following=following,
+        next_cursor=page.next_cursor,
         access=config.access,
         role_scopes=config.server.jwt.role_scopes,
         tokens_taken=config.server.jwt.configured or config.server.login.oidc.configured,
@@ -163,8 +159,7 @@ async def logins(
     """Newest first, those that have ended in the last month among them."""
     wanted, begin = (user or "").strip() or None, cursor or None
     page = await visit.run(lambda: visit.administration.logins.list(user=wanted, cursor=begin, limit=PAGE_SIZE))
-    following = address_of(visit, page.next_cursor)
-    return shown(visit, LOGINS, "logins.html", logins=page, following=following, user=wanted or "")
+    return shown(visit, LOGINS, "logins.html", logins=page, next_cursor=page.next_cursor, user=wanted or "")
 
 
 @router.post(f"{LOGINS.path}/{{login_id}}/end")
@@ -204,24 +199,11 @@ async def grants(
     visit: Administering, collection: _Asked = None, source: _Asked = None, cursor: Cursor = None
 ) -> Response:
     """Who may do what in a collection, and who may read which of its documents."""
-    after = position(cursor, int) or 0
-    names_, chosen = await visit.run(_chosen, visit.administration, collection)
-    access: CollectionAccess | None = None
-    found: list[DocumentPermissions] = []
+    collections, chosen = await visit.run(_chosen, visit.administration, collection)
+    found: dict[str, Any] = {"access": None, "documents": (), "next_cursor": None}
     if chosen is not None:
-        access, found = await visit.run(_of, visit.administration.view(collections=chosen), source, after)
-    page, following = page_of(found, visit, lambda one: one.document_id)
-    return shown(
-        visit,
-        GRANTS,
-        "grants.html",
-        collections=names_,
-        chosen=chosen,
-        access=access,
-        documents=page,
-        following=following,
-        source=source or "",
-    )
+        found = await visit.run(_of, visit.administration.view(collections=chosen), source, cursor or None)
+    return shown(visit, GRANTS, "grants.html", collections=collections, chosen=chosen, source=source or "", **found)
 
 
 @router.post(f"{GRANTS.path}/collection")
@@ -314,11 +296,12 @@ def _chosen(view: View, collection: str | None) -> tuple[list[str], str | None]:
     return found, configured if configured in found else (found[0] if found else None)
 
 
-def _of(view: View, source: str | None, after: int) -> tuple[CollectionAccess, list[DocumentPermissions]]:
+def _of(view: View, source: str | None, cursor: str | None) -> dict[str, Any]:
     listed = view.documents.list(
-        source=(source or "").strip() or None, status="embedded", cursor=cursor_at(after), limit=PAGE_SIZE + 1
+        source=(source or "").strip() or None, status="embedded", cursor=cursor, limit=PAGE_SIZE
     )
-    return view.grants.of_collection(), view.grants.of_documents([one.document_id for one in listed])
+    documents = view.grants.of_documents([one.document_id for one in listed])
+    return {"access": view.grants.of_collection(), "documents": documents, "next_cursor": listed.next_cursor}
 
 
 def _document(view: View, document_id: int) -> DocumentPermissions:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from recollect.errors import UsageError
 from recollect.model.tenant import PersonalDataPolicy, Tenant, TenantQuota
 from recollect.pipeline import View
-from recollect.ui.routes.administration.asking import PAGE_SIZE, POLICIES, TENANTS, Cursor, address_of, shown
+from recollect.ui.routes.administration.asking import PAGE_SIZE, POLICIES, TENANTS, Cursor, shown
 from recollect.ui.visit import Administering, Operating, Visit, page_router
 
 router = page_router()
@@ -24,8 +24,7 @@ _POLICIES = get_args(PersonalDataPolicy)
 async def tenants(visit: Operating, cursor: Cursor = None) -> Response:
     """By name."""
     page = await visit.run(lambda: _operator(visit).tenants.list(cursor=cursor or None, limit=PAGE_SIZE))
-    following = address_of(visit, page.next_cursor)
-    return shown(visit, TENANTS, "tenants.html", tenants=page, following=following)
+    return shown(visit, TENANTS, "tenants.html", tenants=page, next_cursor=page.next_cursor)
 
 
 @router.post(TENANTS.path)
