@@ -232,17 +232,10 @@ class Authenticator:
         return None if known is None or _is_over(known.credential) else known
 
     def _looked_up(self, text: str, address: str | None) -> Caller:
-        digest, is_key = _digest(text), text.startswith(PREFIX)
-        kind = "key" if is_key else "token"
-        if is_key:  # a token is verified without asking the database
-            self.failures.require_room(kind, address, digest)
-        try:
-            caller = self._of_key(text) if is_key else self._of_token(text)
-        except AuthenticationError:
-            self.failures.count(kind, address, digest, key=_named_key(text) if is_key else None)
-            raise
-        self.failures.taken(digest)
-        return caller
+        is_key = text.startswith(PREFIX)
+        named = _named_key(text) if is_key else None
+        with self.failures.looking_up("key" if is_key else "token", address, _digest(text), key=named):
+            return self._of_key(text) if is_key else self._of_token(text)
 
     def authenticate_widget(self, text: str, *, address: str | None = None) -> tuple[Caller, WidgetUse]:
         """Who asks with a widget on a page of another site, and what the key is for.
@@ -258,18 +251,12 @@ class Authenticator:
         """
         if not text.isascii():
             raise AuthenticationError("The credential is no API key.")
-        digest = _digest(text)
-        self.failures.require_room("key", address, digest)
-        try:
+        with self.failures.looking_up("key", address, _digest(text), key=_named_key(text)):
             key = self._rag.keys.authenticate(text)
             if key.widget is None:
                 raise AuthenticationError(
                     "This is no key of a widget, and a page is no place for another one: revoke it."
                 )
-        except AuthenticationError:
-            self.failures.count("key", address, digest, key=_named_key(text))
-            raise
-        self.failures.taken(digest)
         return _caller(key), key.widget
 
     def _of_key(self, text: str) -> Caller:

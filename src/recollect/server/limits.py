@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cachetools import LRUCache, TTLCache
 
-from recollect.errors import RateLimitedError, RecollectError
+from recollect.errors import AuthenticationError, RateLimitedError, RecollectError
 from recollect.model import Scope
 from recollect.model.audit import AuditEntry
 from recollect.store.limits import Bucket
@@ -437,8 +437,26 @@ class FailedCredentials:
         self._observe(kind, True)
         raise _refusal(wait)
 
-    def taken(self, digest: bytes) -> None:
-        """Note that a credential was taken."""
+    @contextmanager
+    def looking_up(self, kind: str, address: str | None, digest: bytes, *, key: str | None = None) -> Iterator[None]:
+        """A block that looks a credential up, and raises `AuthenticationError` where it is not taken, which is counted.
+
+        Args:
+            kind: Of the credential.
+            address: Where it comes from.
+            digest: Of the credential.
+            key: The public id of the key that it names.
+
+        Raises:
+            RateLimitedError: It is not looked up now, or there were too many, from there or of that key.
+        """
+        if kind != "token":  # which is verified without asking the database
+            self.require_room(kind, address, digest)
+        try:
+            yield
+        except AuthenticationError:
+            self.count(kind, address, digest, key=key)
+            raise
         with self._lock:
             self._trusted[digest] = True
 

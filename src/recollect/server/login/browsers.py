@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from starlette.requests import cookie_parser
 
-from recollect.errors import AuthenticationError, PermissionDeniedError, RecollectError
+from recollect.errors import PermissionDeniedError, RecollectError
 from recollect.model import Scope
 from recollect.model.key import Login, NewLogin, draw_login, read_key, read_login
 from recollect.server.caller import BrowserLogin, Caller, Credential
@@ -74,14 +74,9 @@ class BrowserLogins:
             TenantSuspendedError: It is of a tenant that is suspended.
         """
         digest = _digest(text)
-        self._failures.require_room("login", address, digest)
-        try:
+        with self._failures.looking_up("login", address, digest):
             given = read_login(text)
             login = self._repository.presented(Scope(tenant_id=given.tenant_id), given)
-        except AuthenticationError:
-            self._failures.count("login", address, digest)
-            raise
-        self._failures.taken(digest)
         caller = _caller(login)
         with self._lock:
             self._known[digest] = caller

@@ -30,7 +30,7 @@ from recollect.server.admission import Service
 from recollect.server.bodies import Body, SearchOptions
 from recollect.server.caller import Caller
 from recollect.server.dependencies import asking
-from recollect.server.openai.errors import RefusedRequestError
+from recollect.server.openai.errors import Ignored, RefusedRequestError, Temperature
 from recollect.server.openai.files import file_id
 from recollect.server.openai.models import chosen
 
@@ -140,6 +140,27 @@ class Extension(SearchOptions):
         if self.collection or self.everywhere or self.session or self.with_:
             raise ValueError("where is searched is what the model's name says: COLLECTION, or * for everywhere")
         return self
+
+
+class QuestionBody(Body):
+    """What both ways to ask have in common; clients send more than is looked at."""
+
+    model: Name
+    stream: bool | None = False
+    recollect: Extension | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    temperature: Temperature = None
+
+    moderation: Ignored = None
+    parallel_tool_calls: Ignored = None
+    prompt_cache_key: Ignored = None
+    prompt_cache_options: Ignored = None
+    prompt_cache_retention: Ignored = None
+    safety_identifier: Ignored = None
+    service_tier: Ignored = None
+    store: Ignored = None
+    top_p: Ignored = None
+    user: Ignored = None
 
 
 class Part(Body):

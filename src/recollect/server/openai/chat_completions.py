@@ -16,17 +16,16 @@ from typing_extensions import TypedDict
 
 from recollect.model import Answer, TokenUsage
 from recollect.model.record import json_of
-from recollect.operations.values import Name
 from recollect.replies.retrieval import shown_answer
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Asking
 from recollect.server.openai.asking import (
     Asker,
     ChatAnnotationJson,
-    Extension,
     Manner,
     Messages,
     Question,
+    QuestionBody,
     answer_of,
     chat_annotations,
     footnotes,
@@ -38,7 +37,6 @@ from recollect.server.openai.errors import (
     MostTokens,
     RefusedRequestError,
     Stop,
-    Temperature,
     error_json,
     require_text,
     require_unforced,
@@ -60,18 +58,14 @@ class StreamOptions(Body):
     include_usage: bool | None = False
 
 
-class ChatCompletionBody(Body):
+class ChatCompletionBody(QuestionBody):
     """A conversation whose latest message is a question."""
 
-    model: Name
     messages: Messages
-    stream: bool | None = False
     stream_options: StreamOptions | None = None
-    recollect: Extension | None = None
 
     n: int | None = None
     response_format: dict[str, Any] | None = None
-    tool_choice: str | dict[str, Any] | None = None
     function_call: str | dict[str, Any] | None = None
     logprobs: bool | None = None
     modalities: tuple[str, ...] | None = None
@@ -79,29 +73,18 @@ class ChatCompletionBody(Body):
     max_completion_tokens: MostTokens = None
     max_tokens: MostTokens = None
     stop: Stop = None
-    temperature: Temperature = None
 
     audio: Ignored = None
     frequency_penalty: Ignored = None
     functions: Ignored = None
     logit_bias: Ignored = None
     metadata: Ignored = None
-    moderation: Ignored = None
-    parallel_tool_calls: Ignored = None
     prediction: Ignored = None
     presence_penalty: Ignored = None
-    prompt_cache_key: Ignored = None
-    prompt_cache_options: Ignored = None
-    prompt_cache_retention: Ignored = None
     reasoning_effort: Ignored = None
-    safety_identifier: Ignored = None
     seed: Ignored = None
-    service_tier: Ignored = None
-    store: Ignored = None
     tools: Ignored = None
     top_logprobs: Ignored = None
-    top_p: Ignored = None
-    user: Ignored = None
     verbosity: Ignored = None
 
     @property

@@ -31,6 +31,7 @@ from recollect.server.openai.asking import (
     Message,
     Part,
     Question,
+    QuestionBody,
     answer_of,
     file_annotations,
     footnotes,
@@ -41,7 +42,6 @@ from recollect.server.openai.errors import (
     Ignored,
     MostTokens,
     RefusedRequestError,
-    Temperature,
     error_json,
     require_text,
     require_unforced,
@@ -86,18 +86,14 @@ class ConversationReference(Body):
     id: Name
 
 
-class ResponsesBody(Body):
+class ResponsesBody(QuestionBody):
     """A question, with the conversation before it."""
 
-    model: Name
     input: str | tuple[Item, ...] = Field(max_length=100_000)
-    stream: bool | None = False
     include: tuple[str, ...] | None = None
     tools: tuple[dict[str, Any], ...] | None = Field(None, max_length=128)
     conversation: Name | ConversationReference | None = None
-    recollect: Extension | None = None
 
-    tool_choice: str | dict[str, Any] | None = None
     text: TextOptions | None = None
     background: bool | None = None
     previous_response_id: str | None = None
@@ -105,7 +101,6 @@ class ResponsesBody(Body):
     top_logprobs: int | None = None
     metadata: dict[str, str] | None = None
     max_output_tokens: MostTokens = None
-    temperature: Temperature = None
 
     access_programs: Ignored = None
     background_options: Ignored = None
@@ -113,19 +108,9 @@ class ResponsesBody(Body):
     image: Ignored = None
     instructions: Ignored = None
     max_tool_calls: Ignored = None
-    moderation: Ignored = None
-    parallel_tool_calls: Ignored = None
-    prompt_cache_key: Ignored = None
-    prompt_cache_options: Ignored = None
-    prompt_cache_retention: Ignored = None
     reasoning: Ignored = None
-    safety_identifier: Ignored = None
-    service_tier: Ignored = None
-    store: Ignored = None
     stream_options: Ignored = None
-    top_p: Ignored = None
     truncation: Ignored = None
-    user: Ignored = None
 
     def require_possible(self) -> None:
         """Refuse what would be answered otherwise than it is asked.

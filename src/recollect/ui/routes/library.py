@@ -18,6 +18,7 @@ from recollect.chunking.registry import parameter_names
 from recollect.errors import NotFoundError, RecollectError, UsageError
 from recollect.fetching.crawl import CrawlPlan
 from recollect.model import Document, RetrievalOptions
+from recollect.model.arguments import UNSTORABLE
 from recollect.model.collection import Collection
 from recollect.model.document_record import (
     LISTING_SORTS,
@@ -30,7 +31,7 @@ from recollect.model.document_record import (
 )
 from recollect.model.filter import parse_filter
 from recollect.model.job import Job
-from recollect.model.page import cursor_at, position_of
+from recollect.model.page import cursor_at, moment_of, position_of, unknown_cursor
 from recollect.model.principal import read_token
 from recollect.model.record import json_of
 from recollect.model.source import SourceType
@@ -123,7 +124,7 @@ class DocumentsAddress:
         for name, text in given.items():
             if len(text) > _MOST_CHARACTERS:
                 raise UsageError(f"{name} has more than {_MOST_CHARACTERS:,} characters.")
-            if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+            if UNSTORABLE.search(text):
                 raise UsageError(f"{name} holds a character that no document can hold (NUL or half a pair).")
         return cls(**given)
 
@@ -233,29 +234,23 @@ def _place(cursor: str, sort: ListingSort) -> ListingPlace | None:
         return None
     match position_of(cursor):
         case [str() | int() as key, int(number), bool(backwards), int() | None as count] if 0 <= number <= _HIGHEST:
-            if (read := _key(key, sort)) is not None:
-                return ListingPlace(key=read, document_id=number, backwards=backwards, count=count)
-    raise UsageError("The cursor is none that this list gave: leave it out to begin anew.")
+            return ListingPlace(key=_key(key, sort), document_id=number, backwards=backwards, count=count)
+    raise unknown_cursor()
 
 
-def _key(key: str | int, sort: ListingSort) -> str | int | datetime | None:
-    """What a list is sorted by, as a cursor has it; None: not of this list."""
-    match sort:
-        case "title":
-            storable = isinstance(key, str) and "\0" not in key and not any("\ud800" <= one <= "\udfff" for one in key)
-            return key if storable else None
-        case "changed":
-            return _moment(key)
-        case _:
-            return key if isinstance(key, int) and 0 <= key <= _HIGHEST else None
+def _key(key: str | int, sort: ListingSort) -> str | int | datetime:
+    """What a list is sorted by, as a cursor has it.
 
-
-def _moment(key: str | int) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(key) if isinstance(key, str) else None
-    except ValueError:
-        return None
-    return at if at is not None and at.tzinfo is not None else None
+    Raises:
+        UsageError: The cursor is of another list.
+    """
+    if isinstance(key, str) and sort == "changed":
+        return moment_of(key)
+    if isinstance(key, str) and sort == "title" and not UNSTORABLE.search(key):
+        return key
+    if isinstance(key, int) and sort not in {"changed", "title"} and 0 <= key <= _HIGHEST:
+        return key
+    raise unknown_cursor()
 
 
 router = page_router()
