@@ -78,7 +78,7 @@ def event_stream(
         events: Names and data, in their order.
         identify: Makes the id of an event from its data, where a stream can be gone on with; None: they are numbered.
     """
-    return frame_stream(_identified(events, identify))
+    return frame_stream(numbered_frames(events, identify))
 
 
 def frame_stream(frames: AsyncGenerator[bytes]) -> StreamingResponse:
@@ -99,14 +99,10 @@ class _ClosedResponse(StreamingResponse):
                 await close()
 
 
-def numbered_frames(events: AsyncGenerator[tuple[str, Mapping[str, Any]]]) -> AsyncGenerator[bytes]:
-    """Events as they are sent, numbered from 1; an error is the last of them."""
-    return _identified(events, None)
-
-
-async def _identified(
-    events: AsyncGenerator[tuple[str, Mapping[str, Any]]], identify: Callable[[Mapping[str, Any]], str] | None
+async def numbered_frames(
+    events: AsyncGenerator[tuple[str, Mapping[str, Any]]], identify: Callable[[Mapping[str, Any]], str] | None = None
 ) -> AsyncGenerator[bytes]:
+    """Events as they are sent, numbered from 1 or called by ``identify``; an error is the last of them."""
     number = 0
     async with aclosing(events):
         try:

@@ -34,21 +34,8 @@ _NEWLINE = re.compile(r"\r\n?|\n")
 _FENCE = re.compile(r"^\s{0,3}(```+|~~~+)", re.MULTILINE)
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 
-_TAGS = {
-    "paragraph": "p",
-    "bullet_list": "ul",
-    "ordered_list": "ol",
-    "list_item": "li",
-    "blockquote": "blockquote",
-    "strong": "strong",
-    "em": "em",
-    "s": "s",
-    "thead": "thead",
-    "tbody": "tbody",
-    "tr": "tr",
-    "th": "th",
-    "td": "td",
-}
+# What else is written than what is written by its own rule; whatever is of no such kind is shown as text.
+_TAGS = frozenset({"p", "ul", "ol", "li", "blockquote", "strong", "em", "s", "thead", "tbody", "tr", "th", "td"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +240,8 @@ class _Writing:
                     yield self._tag(token)
 
     def _tag(self, token: Token) -> Markup:
-        tag = _TAGS.get(token.type.removesuffix("_open").removesuffix("_close"))
-        if tag is None:
+        tag = token.tag
+        if tag not in _TAGS:
             return escape(token.content)
         if token.nesting < 0:
             return Markup(f"</{tag}>")
