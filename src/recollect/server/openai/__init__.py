@@ -3,7 +3,6 @@
 from recollect.server.openai import (
     chat_completions,
     embeddings,
-    file_batches,
     files,
     models,
     responses,
@@ -19,6 +18,5 @@ RESOURCES = (
     embeddings.router,
     vector_stores.router,
     vector_store_files.router,
-    file_batches.router,
     files.router,
 )
