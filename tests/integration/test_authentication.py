@@ -11,7 +11,7 @@ from starlette.requests import Request
 from recollect import RAGConfig, RAGPipeline
 from recollect.errors import AuthenticationError, ConfigurationError, TenantSuspendedError
 from recollect.model.key import ACCESS_SCOPES, draw_key
-from recollect.server import authentication
+from recollect.server import caller as callers
 from recollect.server.authentication import Authenticator, caller_of, is_of_this_machine
 from recollect.server.caller import Caller
 from recollect.server.requests import is_loopback
@@ -132,12 +132,12 @@ def test_what_is_no_credential_is_refused(pipeline):
 def test_a_revocation_ends_a_key_within_seconds(pipeline, monkeypatch):
     made = pipeline.keys.create("reports")
     now = [0.0]
-    monkeypatch.setattr(authentication, "monotonic", lambda: now[0])
+    monkeypatch.setattr(callers, "monotonic", lambda: now[0])
     check = door(pipeline)
     check.authenticate(bearer(made.secret))
     pipeline.keys.revoke(made.key.key_id)
     assert check.authenticate(bearer(made.secret)), "it is not asked for again"
-    now[0] = authentication.CACHE_SECONDS + 0.1
+    now[0] = callers.CACHE_SECONDS + 0.1
     with pytest.raises(AuthenticationError, match="revoked"):
         check.authenticate(bearer(made.secret))
 
@@ -163,7 +163,7 @@ def test_a_known_credential_costs_no_statement_and_an_unknown_one_is_never_kept(
 
 
 def test_credentials_that_are_kept_are_bounded(pipeline, monkeypatch):
-    monkeypatch.setattr(authentication, "MOST_CACHED", 4)
+    monkeypatch.setattr(callers, "MOST_CACHED", 4)
     check = door(pipeline, jwt=TOKENS)
     for number in range(6):
         check.authenticate(bearer(token(sub=f"user{number}")))
@@ -174,7 +174,7 @@ def test_a_key_that_ends_meanwhile_is_not_taken_from_what_is_kept(pipeline, dsn,
     made = pipeline.keys.create("reports", expires="1h")
     check = door(pipeline)
     check.authenticate(bearer(made.secret))
-    monkeypatch.setattr(authentication, "_is_over", lambda _: True)
+    monkeypatch.setattr(callers.Caller, "is_over", True)
     assert check.known(bearer(made.secret)) is None
 
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import threading
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from ipaddress import ip_address
-from time import monotonic
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from cachetools import TTLCache
 from starlette.concurrency import run_in_threadpool
 
 from recollect.errors import AuthenticationError, ConfigurationError, NotFoundError, PermissionDeniedError
 from recollect.model.key import PREFIX, SECRET_PATTERN, read_key
-from recollect.server.caller import Caller, Credential
+from recollect.server.caller import Caller, Credential, KnownCallers, digest_of
 from recollect.server.limits import FailedCredentials
 from recollect.server.login.browsers import BrowserLogins
 from recollect.server.login.issuer import Issuer
@@ -32,15 +27,6 @@ if TYPE_CHECKING:
     from recollect.model.key import ApiKey, NewLogin, WidgetUse
     from recollect.pipeline import RAGPipeline
     from recollect.server.login.issuer import LoginAttempt
-
-
-#: So long a credential that was looked up is taken without another look: a revocation ends it in all processes by then,
-#: and so does the suspension or erasure of its tenant.
-CACHE_SECONDS = 5.0
-
-
-#: Of so many credentials at most; the ones that were not used longest go.
-MOST_CACHED = 4096
 
 
 #: What programs for OpenAI's API are given as a key where none is needed, since they insist on sending one. Any other
@@ -87,8 +73,7 @@ class Authenticator:
         self.issuer = Issuer(oidc, config.jwt, environment) if oidc.configured else None
         self.failures = FailedCredentials(rag, limit=config.limits.failed_credentials, observe=observe)
         self.logins = BrowserLogins(rag, config, self.failures)
-        self._known: TTLCache[bytes, Caller] = TTLCache(MOST_CACHED, CACHE_SECONDS, timer=lambda: monotonic())
-        self._lock = threading.Lock()
+        self._known = KnownCallers()
 
     @property
     def admits_local(self) -> bool:
@@ -151,13 +136,7 @@ class Authenticator:
         if local and self.admits_local and text.lower() in PLACEHOLDERS:
             # It opens nothing that was not open without it.
             return Caller.local(self._rag.standpoint.everything.tenant_id)
-        known = self._remembered(text)
-        if known is not None:
-            return known
-        caller = self._looked_up(text, address)
-        with self._lock:
-            self._known[_digest(text)] = caller
-        return caller
+        return self._known.get(text) or self._known.add(text, self._looked_up(text, address))
 
     def log_in_with_key(self, key: str, *, address: str | None, admit: Callable[[Caller], object]) -> NewLogin:
         """Log a browser in with an API key.
@@ -195,7 +174,7 @@ class Authenticator:
             TenantSuspendedError: It is a user of a tenant that is suspended.
         """
         assert self.issuer is not None, "the attempt was begun with it"
-        digest = _digest(attempt.state)
+        digest = digest_of(attempt.state)
         self.failures.require_room("code", address, digest)
         try:
             claims, id_token = self.issuer.exchange(code, attempt, redirect_uri=redirect_uri)
@@ -206,35 +185,28 @@ class Authenticator:
         return self.logins.open_with_token(caller, id_token)
 
     def known(self, authorization: str | None, *, api_key: str | None = None) -> Caller | None:
-        """As `authenticate`, of a credential that was looked up within `CACHE_SECONDS`; None: it must be. Asks nobody.
+        """As `authenticate`, of a credential that was looked up a moment ago; None: it must be. Asks nobody.
 
         Raises:
             AuthenticationError: It is none.
         """
         text = _presented(authorization, api_key)
-        return None if text is None else self._remembered(text)
+        return None if text is None else self._known.get(text)
 
     @property
     def cached(self) -> int:
         """How many credentials are taken without another look."""
-        with self._lock:
-            return len(self._known)
+        return len(self._known)
 
     def forget(self) -> None:
         """Look up every credential anew: one was revoked here."""
-        with self._lock:
-            self._known.clear()
+        self._known.forget()
         self.logins.forget()
-
-    def _remembered(self, text: str) -> Caller | None:
-        with self._lock:
-            known = self._known.get(_digest(text))
-        return None if known is None or _is_over(known.credential) else known
 
     def _looked_up(self, text: str, address: str | None) -> Caller:
         is_key = text.startswith(PREFIX)
         named = _named_key(text) if is_key else None
-        with self.failures.looking_up("key" if is_key else "token", address, _digest(text), key=named):
+        with self.failures.looking_up("key" if is_key else "token", address, digest_of(text), key=named):
             return self._of_key(text) if is_key else self._of_token(text)
 
     def authenticate_widget(self, text: str, *, address: str | None = None) -> tuple[Caller, WidgetUse]:
@@ -251,7 +223,7 @@ class Authenticator:
         """
         if not text.isascii():
             raise AuthenticationError("The credential is no API key.")
-        with self.failures.looking_up("key", address, _digest(text), key=_named_key(text)):
+        with self.failures.looking_up("key", address, digest_of(text), key=_named_key(text)):
             key = self._rag.keys.authenticate(text)
             if key.widget is None:
                 raise AuthenticationError(
@@ -332,14 +304,6 @@ def _named_key(text: str) -> str | None:
     except AuthenticationError:
         return None
     return f"{key.tenant_id} {key.key_id}"
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("ascii")).digest()
-
-
-def _is_over(credential: Credential) -> bool:
-    return credential.expires_at is not None and credential.expires_at <= datetime.now(UTC)
 
 
 # What a request says of who asks, before anybody is believed: its headers, and where it comes from.

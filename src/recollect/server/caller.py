@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
+
+from cachetools import TTLCache
 
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import DEFAULT_TENANT_ID
@@ -132,6 +137,15 @@ class Caller:
         return self.view(rag)
 
     @property
+    def is_over(self) -> bool:
+        """Whether the credential, or the browser's login, has ended."""
+        ends = [self.credential.expires_at]
+        if self.login is not None:
+            ends += [self.login.idle_until, self.login.expires_at]
+        now = datetime.now(UTC)
+        return any(end is not None and end <= now for end in ends)
+
+    @property
     def actor(self) -> str:
         """The caller's name in the audit: the user, and the key that it was."""
         user = None if self.principal is None else self.principal.user_id
@@ -144,6 +158,47 @@ class Caller:
         """What keys that the caller makes may not go beyond. A token that ends soon is renewed: it limits no key."""
         ends = self.credential.expires_at if self.credential.kind == "key" else None
         return KeyMaker(scopes=tuple(self.scopes), expires_at=ends)
+
+
+#: So long a credential that was looked up is taken without another look: a revocation ends it in all processes by then,
+#: and so does the suspension or erasure of its tenant.
+CACHE_SECONDS = 5.0
+#: Of so many credentials at most; the ones that were not used longest go.
+MOST_CACHED = 4096
+
+
+class KnownCallers:
+    """Callers whose credential was looked up within `CACHE_SECONDS`. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._known: TTLCache[bytes, Caller] = TTLCache(MOST_CACHED, CACHE_SECONDS, timer=lambda: monotonic())
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._known)
+
+    def get(self, text: str) -> Caller | None:
+        """Who presents a credential; None: it must be looked up."""
+        with self._lock:
+            known = self._known.get(digest_of(text))
+        return None if known is None or known.is_over else known
+
+    def add(self, text: str, caller: Caller) -> Caller:
+        """Note who presents a credential."""
+        with self._lock:
+            self._known[digest_of(text)] = caller
+        return caller
+
+    def forget(self) -> None:
+        """Have all of them looked up anew."""
+        with self._lock:
+            self._known.clear()
+
+
+def digest_of(text: str) -> bytes:
+    """What is kept of a credential."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
 
 # What is read with the server's own files and credentials is for whoever runs it to say.

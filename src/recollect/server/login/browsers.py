@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from datetime import UTC, datetime
-from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cachetools import TTLCache
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -19,7 +14,7 @@ from starlette.requests import cookie_parser
 from recollect.errors import PermissionDeniedError, RecollectError
 from recollect.model import Scope
 from recollect.model.key import Login, NewLogin, draw_login, read_key, read_login
-from recollect.server.caller import BrowserLogin, Caller, Credential
+from recollect.server.caller import BrowserLogin, Caller, Credential, KnownCallers, digest_of
 from recollect.store.logins import LoginRepository
 
 if TYPE_CHECKING:
@@ -29,11 +24,6 @@ if TYPE_CHECKING:
     from recollect.config.server import ServerConfig
     from recollect.pipeline import RAGPipeline
     from recollect.server.limits import FailedCredentials
-
-
-#: So long a cookie that was looked up is taken without another look, like a key.
-CACHE_SECONDS = 5.0
-_MOST_CACHED = 4096
 
 
 class BrowserLogins:
@@ -50,16 +40,11 @@ class BrowserLogins:
         self._config = config.login
         self._failures = failures
         self.cookies = Cookies(config.public_url)
-        self._known: TTLCache[bytes, Caller] = TTLCache(_MOST_CACHED, CACHE_SECONDS, timer=lambda: monotonic())
-        self._lock = threading.Lock()
+        self._known = KnownCallers()
 
     def known(self, text: str) -> Caller | None:
-        """Who presents a cookie that was looked up within `CACHE_SECONDS`; None: it must be. Asks nobody."""
-        with self._lock:
-            known = self._known.get(_digest(text))
-        if known is None or known.login is None:
-            return None
-        return known if datetime.now(UTC) < min(known.login.idle_until, known.login.expires_at) else None
+        """Who presents a cookie that was looked up a moment ago; None: it must be. Asks nobody."""
+        return self._known.get(text)
 
     def authenticate(self, text: str, *, address: str | None) -> Caller:
         """Who presents a cookie.
@@ -73,14 +58,10 @@ class BrowserLogins:
             RateLimitedError: Too many credentials from there were not taken.
             TenantSuspendedError: It is of a tenant that is suspended.
         """
-        digest = _digest(text)
-        with self._failures.looking_up("login", address, digest):
+        with self._failures.looking_up("login", address, digest_of(text)):
             given = read_login(text)
             login = self._repository.presented(Scope(tenant_id=given.tenant_id), given)
-        caller = _caller(login)
-        with self._lock:
-            self._known[digest] = caller
-        return caller
+        return self._known.add(text, _caller(login))
 
     def open_with_key(self, caller: Caller, key: str) -> NewLogin:
         """A login of whoever has presented a key that was taken."""
@@ -133,8 +114,7 @@ class BrowserLogins:
 
     def forget(self) -> None:
         """Look up every cookie anew: a login, or the key of one, was ended here."""
-        with self._lock:
-            self._known.clear()
+        self._known.forget()
 
     @property
     def _repository(self) -> LoginRepository:
@@ -159,10 +139,6 @@ def _caller(login: Login) -> Caller:
             expires_at=login.expires_at,
         ),
     )
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
 
 # What is kept for a browser so that only the browser's own cookie opens it again.
