@@ -169,12 +169,11 @@ _MOST_KEY_CHARACTERS = 200
 @router.get(LOGIN)
 async def login_page(request: Request, return_to: str | None = None) -> Response:
     """Who is logged in, or how to log in."""
-    authenticator = _authenticator(request)
     try:
-        caller = await _logged_in(request, authenticator)
+        caller = await _logged_in(request)
     except RecollectError as exc:
-        return _refused(request, authenticator, exc, return_to)
-    return _shown(request, _page(request, authenticator, return_to, user=None if caller is None else _named(caller)))
+        return _refused(request, exc, return_to)
+    return _shown(request, _page(request, return_to, user=None if caller is None else _named(caller)))
 
 
 @router.post(LOGIN)
@@ -193,21 +192,20 @@ async def log_in(
             admit=lambda caller: service_of(request).limits.check(caller, "ingest"),
         )
     except RecollectError as exc:
-        return _refused(request, authenticator, exc, return_to)
-    return await _begun(request, authenticator, made, return_to)
+        return _refused(request, exc, return_to)
+    return await _begun(request, made, return_to)
 
 
 @router.get(_WITH_ISSUER)
 async def log_in_with_issuer(request: Request, return_to: str | None = None) -> Response:
     """Send the browser to the issuer."""
-    authenticator = _authenticator(request)
-    cookies = authenticator.logins.cookies
-    attempt = LoginAttempt.begin(_safe(request, authenticator, return_to))
+    cookies = _authenticator(request).logins.cookies
+    attempt = LoginAttempt.begin(_safe(request, return_to))
     try:
-        issuer = _issuer(authenticator)
-        url = await _run(request, issuer.authorization_url, attempt, redirect_uri=_redirect_uri(request, authenticator))
+        issuer = _issuer(request)
+        url = await _run(request, issuer.authorization_url, attempt, redirect_uri=_redirect_uri(request))
     except RecollectError as exc:
-        return _refused(request, authenticator, exc, return_to)
+        return _refused(request, exc, return_to)
     response = RedirectResponse(url, status_code=303)
     for name in cookies.names(request, COOKIE_PREFIX)[: -MOST_ATTEMPTS + 1]:
         cookies.clear(request, response, name)
@@ -226,7 +224,7 @@ async def come_back_from_issuer(
     return_to = None if attempt is None else attempt.return_to
     address = address_of(request)
     try:
-        issuer = _issuer(authenticator)
+        issuer = _issuer(request)
         if attempt is None:
             raise AuthenticationError("This browser has begun no login that the answer belongs to: log in again.")
         await _run(request, issuer.require_itself, iss)
@@ -237,13 +235,13 @@ async def come_back_from_issuer(
             authenticator.log_in_with_code,
             code,
             attempt,
-            redirect_uri=_redirect_uri(request, authenticator),
+            redirect_uri=_redirect_uri(request),
             address=address,
         )
     except RecollectError as exc:
-        response = _refused(request, authenticator, exc, return_to)
+        response = _refused(request, exc, return_to)
     else:
-        response = await _begun(request, authenticator, made, return_to)
+        response = await _begun(request, made, return_to)
     # Whatever came of it: an answer is taken once.
     cookies.clear(request, response, name)
     return response
@@ -252,19 +250,18 @@ async def come_back_from_issuer(
 @router.post(_LOGOUT)
 async def log_out(request: Request) -> Response:
     """End the browser's login, and where there is an issuer, offer to be logged out there."""
-    authenticator = _authenticator(request)
-    logins = authenticator.logins
+    logins = _authenticator(request).logins
     further = None
     try:
-        caller = await _logged_in(request, authenticator)
+        caller = await _logged_in(request)
         text = logins.cookies.login(request)
         if caller is not None and caller.login is not None and text is not None:
             id_token = await _run(request, logins.end, caller, text)
             if caller.credential.kind == "oidc":
-                further = await _elsewhere(request, authenticator, id_token)
+                further = await _elsewhere(request, id_token)
     except RecollectError as exc:
-        return _refused(request, authenticator, exc, None)
-    page = _page(request, authenticator, None, message="You are logged out.", further=further)
+        return _refused(request, exc, None)
+    page = _page(request, None, message="You are logged out.", further=further)
     response = _shown(request, page)
     if further is not None:
         # A redirect of a form is held against `form-action`, which pages would have to name the issuer in.
@@ -273,10 +270,10 @@ async def log_out(request: Request) -> Response:
     return response
 
 
-async def _elsewhere(request: Request, authenticator: Authenticator, id_token: str | None) -> tuple[str, str] | None:
+async def _elsewhere(request: Request, id_token: str | None) -> tuple[str, str] | None:
     """Where the issuer logs its users out, where it says."""
-    issuer = _issuer(authenticator)
-    back = authenticator.logins.cookies.base(request) + LOGIN
+    issuer = _issuer(request)
+    back = _authenticator(request).logins.cookies.base(request) + LOGIN
     try:
         url = await _run(request, issuer.logout_url, id_token, return_to=back)
     except RecollectError:
@@ -284,28 +281,28 @@ async def _elsewhere(request: Request, authenticator: Authenticator, id_token: s
     return None if url is None else (url, f"Log out of {issuer.name} too")
 
 
-async def _begun(request: Request, authenticator: Authenticator, made: NewLogin, return_to: str | None) -> Response:
+async def _begun(request: Request, made: NewLogin, return_to: str | None) -> Response:
     """The reply to a login: a new cookie, whatever the browser had before, and on to the page that was asked for."""
-    logins = authenticator.logins
+    logins = _authenticator(request).logins
     before = logins.cookies.login(request)
     if before is not None:
         await _run(request, logins.replace, before)
-    response = RedirectResponse(_safe(request, authenticator, return_to), status_code=303)
+    response = RedirectResponse(_safe(request, return_to), status_code=303)
     logins.cookies.set_login(request, response, made.secret, seconds=logins.lifetime_seconds)
     return response
 
 
-def _refused(request: Request, authenticator: Authenticator, exc: RecollectError, return_to: str | None) -> Response:
+def _refused(request: Request, exc: RecollectError, return_to: str | None) -> Response:
     """What went wrong: as a page for people, as a problem for programs."""
     told = problems.problem_of(exc)
     if "text/html" not in request.headers.get("accept", ""):
         response = problems.respond(told)
     else:
-        page = _page(request, authenticator, return_to, message=told["detail"], is_error=True)
+        page = _page(request, return_to, message=told["detail"], is_error=True)
         response = _shown(request, page, status=told["status"])
         response.headers.update({k: v for k, v in problems.headers_of(told).items() if k != "WWW-Authenticate"})
     if getattr(request.state, "login_refused", False):
-        authenticator.logins.cookies.clear_login(request, response)
+        _authenticator(request).logins.cookies.clear_login(request, response)
     return response
 
 
@@ -318,7 +315,6 @@ def _shown(request: Request, page: LoginPage, *, status: int = 200) -> Response:
 
 def _page(
     request: Request,
-    authenticator: Authenticator,
     return_to: str | None,
     *,
     user: str | None = None,
@@ -326,13 +322,14 @@ def _page(
     is_error: bool = False,
     further: tuple[str, str] | None = None,
 ) -> LoginPage:
+    authenticator = _authenticator(request)
     path = authenticator.logins.cookies.path
     issuer = authenticator.issuer
     return LoginPage(
         login_path=path(request, LOGIN),
         issuer_path=None if issuer is None else path(request, _WITH_ISSUER),
         logout_path=path(request, _LOGOUT),
-        return_to=_safe(request, authenticator, return_to),
+        return_to=_safe(request, return_to),
         issuer_name="" if issuer is None else issuer.name,
         takes_keys=authenticator.takes_keys_of_browsers,
         user=user,
@@ -342,12 +339,12 @@ def _page(
     )
 
 
-async def _logged_in(request: Request, authenticator: Authenticator) -> Caller | None:
+async def _logged_in(request: Request) -> Caller | None:
     """Who is logged in; None: nobody, or nobody any more."""
-    if authenticator.logins.cookies.login(request) is None:
+    if _authenticator(request).logins.cookies.login(request) is None:
         return None
     try:
-        return await caller_of(request, authenticator)
+        return await caller_of(request, _authenticator(request))
     except AuthenticationError:
         return None
 
@@ -362,17 +359,18 @@ def _look(request: Request) -> Look | None:
     return getattr(request.app.state, "login_look", None)
 
 
-def _safe(request: Request, authenticator: Authenticator, return_to: str | None) -> str:
+def _safe(request: Request, return_to: str | None) -> str:
     # Where a login leads that nobody has asked for a page before.
     home = LOGIN if _look(request) is None else "/"
-    return safe_path(return_to, otherwise=authenticator.logins.cookies.path(request, home))
+    return safe_path(return_to, otherwise=_authenticator(request).logins.cookies.path(request, home))
 
 
-def _redirect_uri(request: Request, authenticator: Authenticator) -> str:
-    return authenticator.logins.cookies.base(request) + _CALLBACK
+def _redirect_uri(request: Request) -> str:
+    return _authenticator(request).logins.cookies.base(request) + _CALLBACK
 
 
-def _issuer(authenticator: Authenticator) -> Issuer:
+def _issuer(request: Request) -> Issuer:
+    authenticator = _authenticator(request)
     if authenticator.issuer is None:
         raise NotFoundError("This server has no issuer that people log in with ([rag.server.login.oidc]).")
     return authenticator.issuer
