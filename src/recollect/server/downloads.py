@@ -78,6 +78,14 @@ def original_reply(
     return _sent(original, part, tag)
 
 
+def saved_as(name: str) -> dict[str, str]:
+    """The headers that have a browser keep a file under a name, and never show it as a page of this server."""
+    return {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
 def _sent(found: Original, part: ByteRange | None, tag: str) -> Response:
     whole = ByteRange(0, found.byte_count)
     sent = part or whole
@@ -85,9 +93,7 @@ def _sent(found: Original, part: ByteRange | None, tag: str) -> Response:
         "ETag": tag,
         "Accept-Ranges": "bytes",
         "Content-Length": str(sent.stop - sent.start),
-        # Never shown by a browser as a page of this server, whatever it is.
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.name, safe='')}",
-        "X-Content-Type-Options": "nosniff",
+        **saved_as(found.name),
         # Compressed, it would have no length and no ranges.
         "Content-Encoding": "identity",
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import quote
 
 from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -20,6 +19,7 @@ from recollect.model.uploaded_file import file_of_source
 from recollect.operations.values import Name
 from recollect.server.bodies import Body
 from recollect.server.dependencies import Reader, Writer
+from recollect.server.downloads import saved_as
 from recollect.server.forms import Form, form_of, received_form
 from recollect.server.openai.errors import RefusedRequestError, resource
 
@@ -215,16 +215,11 @@ def content(file: Name, caller: Reader) -> Response:
     try:
         return _download(name, caller.view(collections="*").contents.original(record.document_id))
     except NotFoundError:
-        return Response((record.content or "").encode(), media_type=_TYPE, headers=_saved(name))
+        return Response((record.content or "").encode(), media_type=_TYPE, headers=saved_as(name))
 
 
 def _download(name: str, original: Original) -> Response:
-    return StreamingResponse(original.opened(), media_type=_TYPE, headers=_saved(name))
-
-
-def _saved(name: str) -> dict[str, str]:
-    # Whatever it is, a browser is to keep it rather than show it.
-    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+    return StreamingResponse(original.opened(), media_type=_TYPE, headers=saved_as(name))
 
 
 @router.delete("/files/{file}", summary="Delete a file")

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import quote
 
 from fastapi import Depends, Form, Path, Query
 from pydantic import Field
@@ -34,6 +33,7 @@ from recollect.pipeline.models import EXTRACTIVE
 from recollect.pipeline.standpoint import label
 from recollect.server.admission import hand_over
 from recollect.server.bodies import ChatBody, Moment
+from recollect.server.downloads import saved_as
 from recollect.server.forms import received_form
 from recollect.server.openai.models import configured_model, may_be_named, named_models, written_by
 from recollect.server.searches import while_connected
@@ -367,11 +367,10 @@ async def export(talk: Named, visit: Reading, format: Literal["json", "md"] = "m
     pieces = _as_json(view, record) if format == "json" else _as_markdown(view, record)
     media_type = "application/json" if format == "json" else "text/markdown; charset=utf-8"
     name = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", record.title or talk.session)).strip("-.")[:80]
-    named = quote(f"{name or 'conversation'}.{format}")
     return StreamingResponse(
         iterate_in_threadpool(pieces),
         media_type=media_type,
-        headers={"Content-Disposition": f"attachment; filename*=UTF-8''{named}", "Cache-Control": "no-store"},
+        headers=saved_as(f"{name or 'conversation'}.{format}"),
     )
 
 

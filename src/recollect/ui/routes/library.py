@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, cast, get_args
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote_plus
 
 from fastapi import File, Form, Query, UploadFile
 from pydantic import Field
@@ -50,6 +50,7 @@ from recollect.pipeline.library import (
 )
 from recollect.pipeline.preparing import ChunkSizes
 from recollect.plugins import Plugins
+from recollect.server.downloads import saved_as
 from recollect.server.routes.documents import there
 from recollect.server.routes.uploads import receive_files
 from recollect.ui.visit import LIBRARY, PAGE_HEADERS, Administering, Reading, Visit, Writing, page_router
@@ -363,11 +364,7 @@ async def delete(visit: Administering, name: Named, confirmed: Annotated[str, Fo
 async def export(visit: Reading, name: Named) -> Response:
     """A collection as JSON Lines, for ``recollect import``: what may be read of it."""
     lines = await visit.run(_lines, visit, name)
-    headers = {
-        **PAGE_HEADERS,
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}.jsonl",
-        "X-Content-Type-Options": "nosniff",
-    }
+    headers = PAGE_HEADERS | saved_as(f"{name}.jsonl")
     return StreamingResponse(lines, media_type="application/x-ndjson", headers=headers)
 
 
