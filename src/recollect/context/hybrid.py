@@ -16,7 +16,7 @@ from recollect.model import RetrievedContext
 from recollect.model.arguments import checked
 from recollect.model.facts import EXTRACTIVE, RecalledFact
 from recollect.model.feedback import FeedbackCounts
-from recollect.model.memory import Episode, Recollection
+from recollect.model.memory import Episode, RecallMode, Recollection
 from recollect.model.record import Public, Record, public
 from recollect.retrieval.analysis import Analyzer, term_frequencies
 from recollect.retrieval.ranking import on_one_scale
@@ -25,7 +25,6 @@ from recollect.retrieval.rerank.apply import scores_of_texts
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model.memory import RecallMode
     from recollect.retrieval.indexing import TermIndexer
     from recollect.retrieval.relevance import SimilarityScale
 

@@ -28,12 +28,11 @@ from recollect.jobs.progress import Ending, Progress, RunInterruption, written_o
 from recollect.jobs.tasks import Task, given_up_of, imported, task_of
 from recollect.jobs.together import Place, Together
 from recollect.model import Scope
-from recollect.model.job import RunEnd
+from recollect.model.job import JobRun, JobStage, JobStatus, RunEnd
 from recollect.model.once import job_begun
 from recollect.privacy.credentials import without_secrets
 
 if TYPE_CHECKING:
-    from recollect.model.job import JobRun, JobStage, JobStatus
     from recollect.store.jobs import JobRepository
 
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.jobs.progress import WRITE_SECONDS, Ending, RunInterruption, written_once_there_is_room
 from recollect.model.job import JobRun, JobStage, RunEnd
-from recollect.store.jobs import Turn
+from recollect.store.jobs import JobRepository, Turn
 
 if TYPE_CHECKING:
     from recollect.model import Scope
-    from recollect.store.jobs import JobRepository
 
 #: After so many, others have their turn, and the first of them is tried again where it failed.
 MOST_IN_A_ROW = 2048

@@ -6,19 +6,16 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.familiar_names import suggesting
 from recollect.model.outline import Heading, PageSpan, page_at, section_path
 from recollect.model.record import Public, Record
-from recollect.model.time import read_lifetime
+from recollect.model.time import Duration, read_lifetime
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from recollect.model.original import Original
-    from recollect.model.time import Duration
 
 
 @suggesting

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from recollect.model.record import Public, Record
 
 JobStatus = Literal["pending", "running", "succeeded", "failed", "cancelled"]
 
 #: Every status, in the order in which a job comes to them.
-JOB_STATUSES: tuple[JobStatus, ...] = get_args(JobStatus)
 
 #: Those that a job does not leave unless it is tried again.
 ENDED: frozenset[JobStatus] = frozenset({"succeeded", "failed", "cancelled"})

@@ -503,7 +503,9 @@ def validate(query: str, options: RetrievalOptions) -> None:
 
         parse_filter(options.filters)
     for option in search_options():
-        _require_allowed(option, getattr(options, option.field))
+        value = getattr(options, option.field)
+        if value is not option.default:
+            _require_allowed(option, value)
     require_width(options)
 
 

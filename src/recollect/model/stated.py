@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
-from recollect.model.time import read_lifetime, read_time
-
-if TYPE_CHECKING:
-    from recollect.model.time import Duration
+from recollect.model.time import Duration, read_lifetime, read_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,25 +10,22 @@ from typing import TYPE_CHECKING, TypeAlias
 from recollect.answer.extractive import ExtractionOptions
 from recollect.answer.refusal import RefusalRule
 from recollect.answer.service import AnswerOptions, stream_answer_sync
-from recollect.context import assemble
+from recollect.context import AssembledContext, assemble
 from recollect.context.assembly import Budget
 from recollect.errors import UsageError
 from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
-from recollect.model.activity import outcome_of, show
-from recollect.pipeline.standpoint import search_with_place
+from recollect.model.activity import RefusalReason, outcome_of, show
+from recollect.pipeline.standpoint import Standpoint, search_with_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from recollect.answer.writing import AnswerEvent
     from recollect.config import RAGConfig
-    from recollect.context import AssembledContext
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
-    from recollect.model.activity import RefusalReason
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
-    from recollect.pipeline.standpoint import Standpoint
 
 #: What a question yields: the passages found, then what `recollect.answer.service.stream_answer` does.
 AskEvent: TypeAlias = "SearchReply | AnswerEvent"

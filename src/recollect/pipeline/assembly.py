@@ -18,11 +18,11 @@ from cachetools import LRUCache
 from recollect.buffered_log import BufferedLog
 from recollect.errors import ConfigurationError, UsageError
 from recollect.forking import computes_properties, leave_to_parent, renew_in_children
-from recollect.model import DEFAULT_TENANT_ID
-from recollect.model.activity import ActivityName, Tally, outcome_of
+from recollect.model import DEFAULT_TENANT_ID, Answer, RetrievalOptions, Scope, SearchReply
+from recollect.model.activity import Access, ActivityName, Tally, outcome_of
 from recollect.model.document import ExpiryPolicy
 from recollect.model.principal import DefaultPermissions
-from recollect.model.scope import asking_tenant
+from recollect.model.scope import Target, asking_tenant
 from recollect.model.time import read_lifetime
 from recollect.model.written_files import close_folder
 from recollect.pipeline.models import Embedders
@@ -43,12 +43,9 @@ if TYPE_CHECKING:
     from recollect.fetching.client import Fetcher
     from recollect.llm.base import ChatModel
     from recollect.memory import QueryPatternTracker
-    from recollect.model import Answer, RetrievalOptions, Scope, SearchReply
-    from recollect.model.activity import Access
     from recollect.model.collection import Collection
     from recollect.model.remote import Remote
     from recollect.model.requests import LoggedRequest, RequestRecord
-    from recollect.model.scope import Target
     from recollect.pipeline.remembering import TenantMemory
     from recollect.plugins import Plugins
     from recollect.retrieval.rerank.base import PairScorer

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 from typing_extensions import override
 
 from recollect.model.arguments import checked
-from recollect.model.audit import AuditVerification
+from recollect.model.audit import AuditRecord, AuditVerification
 from recollect.model.page import Page, number_at
-from recollect.model.time import read_time
+from recollect.model.time import Moment, read_time
 from recollect.operations.declaring import implements
 from recollect.operations.people import AuditOperations, RequestOperations
 from recollect.pipeline.standpoint import Group
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model.activity import Access
-    from recollect.model.audit import AuditRecord
     from recollect.model.requests import LoggedRequest, RequestKind, RequestTotals
-    from recollect.model.time import Moment
     from recollect.store.access_log import AccessBatch
     from recollect.store.logs import LogRepository
 

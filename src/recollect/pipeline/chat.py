@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Protocol
 from recollect.answer.follow_up import Exchange, standing_question
 from recollect.errors import NotFoundError, ProviderError
 from recollect.model import Answer, RetrievalOptions, TokenUsage
-from recollect.model.memory import Turn
+from recollect.model.memory import Episode, Remembered, Turn
 from recollect.model.search_options import require_question
-from recollect.model.time import read_time
-from recollect.pipeline.answering import answer_stream
+from recollect.model.time import Moment, read_time
+from recollect.pipeline.answering import AskEvent, answer_stream
 from recollect.pipeline.feedback import facts_of
 from recollect.pipeline.memory import ConversationMemory, remember
 from recollect.pipeline.preparing import make_door
 
 if TYPE_CHECKING:
-    from recollect.model.memory import Episode, Remembered
-    from recollect.model.time import Moment
-    from recollect.pipeline.answering import AskEvent
     from recollect.pipeline.standpoint import Standpoint
 
 _NOTHING = TokenUsage(input_tokens=0, output_tokens=0, requests=0)

@@ -11,21 +11,19 @@ from typing_extensions import override
 from recollect.errors import NotFoundError, UsageError
 from recollect.languages import AUTO
 from recollect.model.arguments import checked
-from recollect.model.collection import Collection
+from recollect.model.collection import Collection, CollectionNotes
 from recollect.model.page import Page, name_at
 from recollect.operations.collections import CollectionOperations
 from recollect.operations.declaring import implements
 from recollect.pipeline.preparing import collection_settings, ensure_collection
-from recollect.pipeline.standpoint import Group
+from recollect.pipeline.standpoint import Group, Standpoint
 from recollect.retrieval.relevance import undeclared_languages
 from recollect.store.collections import as_shown
 
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.model import Scope
-    from recollect.model.collection import CollectionNotes
     from recollect.model.tenant import SharedCollection
-    from recollect.pipeline.standpoint import Standpoint
 
 
 MOST_IDLE_DAYS = 36_500

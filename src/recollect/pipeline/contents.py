@@ -10,20 +10,26 @@ from typing import TYPE_CHECKING, TypeVar
 from recollect.errors import NotFoundError, SessionExpiredError, UsageError
 from recollect.model.activity import show
 from recollect.model.arguments import checked
-from recollect.model.contents import DocumentOutline, ExactMatch, GrepReply, MatchedDocument, Stop
+from recollect.model.contents import (
+    DocumentChunk,
+    DocumentEntry,
+    DocumentOutline,
+    DocumentPart,
+    ExactMatch,
+    GrepReply,
+    MatchedDocument,
+    Stop,
+)
 from recollect.model.outline import page_at, section_path
 from recollect.model.page import Page, every, number_at
-from recollect.model.scope import Guest
+from recollect.model.scope import Guest, Target
 from recollect.pipeline.standpoint import Group, is_conversation, label, living
 from recollect.retrieval.grep import ExactPattern
-from recollect.store.contents import Places
+from recollect.store.contents import DocumentText, Places, TextSize
 
 if TYPE_CHECKING:
     from recollect.model import Scope
-    from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentPart
     from recollect.model.original import Original
-    from recollect.model.scope import Target
-    from recollect.store.contents import DocumentText, TextSize
 
 
 T = TypeVar("T")

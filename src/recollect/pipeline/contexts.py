@@ -14,7 +14,7 @@ from recollect.ingest.contextualise import (
     Contextualiser,
     ContextWriter,
 )
-from recollect.llm.base import BYTES_PER_TOKEN
+from recollect.llm.base import BYTES_PER_TOKEN, ChatModel
 from recollect.model.contexts import ContextEstimate, ContextReport
 from recollect.pipeline.models import language_model, with_model
 from recollect.pipeline.preparing import make_door, make_preparer
@@ -23,7 +23,6 @@ from recollect.store.contexts import ContextRepository
 from recollect.store.verification.mending import Mender
 
 if TYPE_CHECKING:
-    from recollect.llm.base import ChatModel
     from recollect.model import Scope
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly

@@ -9,16 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from recollect.documents.ocr.readings import KeptFolder
 from recollect.documents.pictures import Descriptions, Picture
 from recollect.errors import ConfigurationError, ProviderError
-from recollect.llm.base import ChatMessage, ChatPicture, complete
+from recollect.llm.base import ChatMessage, ChatModel, ChatPicture, complete
 from recollect.model.scope import asking_tenant
-
-if TYPE_CHECKING:
-    from recollect.llm.base import ChatModel
 
 _log = logging.getLogger(__name__)
 

@@ -10,37 +10,37 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from recollect.config import DEFAULT_COLLECTION
 from recollect.documents.reader import read_bytes
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError, VersionChangedError
-from recollect.model import Document, IngestResult, RetrievalOptions
+from recollect.model import Document, IngestResult, RetrievalOptions, RetrievedContext, Scope
 from recollect.model.activity import show
 from recollect.model.arguments import checked
 from recollect.model.document import DESCRIBED, DESCRIBED_BY
-from recollect.model.document_record import DOCUMENT_STATUSES
+from recollect.model.document_record import DOCUMENT_STATUSES, DocumentRecord, DocumentStatus, Duplicates, SameDocument
 from recollect.model.filter import Condition, conditions_in, parse_filter
-from recollect.model.history import ErasureProbe, EvidenceDiff, MovedEvidence, VersionDiff
+from recollect.model.history import (
+    DocumentHistory,
+    ErasureProbe,
+    ErasureReceipt,
+    EvidenceDiff,
+    MovedEvidence,
+    VersionDiff,
+    VersionRecord,
+)
 from recollect.model.page import Page, every, number_at
-from recollect.model.search_options import refined
-from recollect.model.time import Moment, read_lifetime, read_time
+from recollect.model.search_options import SearchKeywords, refined
+from recollect.model.time import Duration, Moment, read_lifetime, read_time
 from recollect.pipeline.preparing import make_door, make_preparer, shows_pictures
 from recollect.pipeline.refreshing import DIRECTORY, WEB
-from recollect.pipeline.standpoint import EVERY_COLLECTION, Group, label, search, session_place
+from recollect.pipeline.standpoint import EVERY_COLLECTION, Group, Standpoint, label, search, session_place
 from recollect.sources.declared import connector_class
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from recollect.model import RetrievedContext, Scope
     from recollect.model.collection import Collection
-    from recollect.model.document_record import DocumentRecord, DocumentStatus, Duplicates, SameDocument
-    from recollect.model.history import DocumentHistory, ErasureReceipt, VersionRecord
     from recollect.model.original import Original
-    from recollect.model.search_options import SearchKeywords
-    from recollect.model.time import Duration
-    from recollect.pipeline.standpoint import Standpoint
     from recollect.store.contents import Places
 
 

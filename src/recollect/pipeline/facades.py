@@ -7,31 +7,34 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from recollect.config import RAGConfig
 from recollect.errors import ConfigurationError, UsageError
-from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model import (
+    Answer,
+    Document,
+    IngestResult,
+    Principal,
+    RetrievalOptions,
+    RetrievedContext,
+    Scope,
+    SearchReply,
+)
 from recollect.model.arguments import checked
 from recollect.model.document_session import DocumentSession, SessionConfig
 from recollect.model.scope import Guest, Target
-from recollect.model.search_options import refined
+from recollect.model.search_options import SearchKeywords, refined
 from recollect.model.time import Duration, Moment, read_duration, read_time
-from recollect.pipeline.standpoint import EVERY_COLLECTION
-from recollect.pipeline.view import RAGPipeline
+from recollect.pipeline.standpoint import EVERY_COLLECTION, Standpoint
+from recollect.pipeline.view import RAGPipeline, View
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from recollect.ingest.report import IngestReport, ProgressCallback
-    from recollect.model import IngestResult
     from recollect.model.document_record import DocumentRecord
     from recollect.model.history import EvidenceDiff
     from recollect.model.page import Page
-    from recollect.model.search_options import SearchKeywords
     from recollect.model.tenant import Tenant, TenantIdentity, TenantQuota
-    from recollect.pipeline.standpoint import Standpoint
-    from recollect.pipeline.view import View
 
 
 # What the objects for one way of working have in common: a pipeline of somebody else's, or one of their own.

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from recollect.context import RetrievalWeights
+from recollect.context import HybridPassage, RetrievalWeights, WeightAdaptation
 from recollect.context.hybrid import adapted
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model.arguments import checked
 from recollect.model.feedback import FeedbackCounts
 from recollect.operations.conversations import FeedbackOperations
 from recollect.operations.declaring import implements
-from recollect.pipeline.standpoint import Group, label
+from recollect.pipeline.standpoint import Group, Standpoint, label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from recollect.context import HybridPassage, WeightAdaptation
     from recollect.model import Answer, PassageNote, Scope
     from recollect.model.answer import Citation
     from recollect.model.memory import SessionRecord
-    from recollect.pipeline.standpoint import Standpoint
 
 
 _MEMORY = ("memory:", "fact:")

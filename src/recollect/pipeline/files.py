@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model.arguments import checked
-from recollect.model.time import read_lifetime
+from recollect.model.time import Duration, read_lifetime
 from recollect.model.uploaded_file import BatchedJob, FileUse, UploadedFile
 from recollect.pipeline.jobs import enqueue_all
 from recollect.pipeline.preparing import ChunkSizes, chunker
@@ -19,7 +19,6 @@ from recollect.store.files import missing_file
 if TYPE_CHECKING:
     from recollect.model.job import Job, NewJob
     from recollect.model.original import Original
-    from recollect.model.time import Duration
     from recollect.store.database import Connection
 
 _LONGEST_PURPOSE = 100

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.model.access import explain_reading
+from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained, explain_reading
 from recollect.model.arguments import checked
 from recollect.model.principal import Permissions, read_permissions, read_token
 from recollect.pipeline.standpoint import Group
@@ -15,7 +15,6 @@ from recollect.store.access import PermissionChange
 
 if TYPE_CHECKING:
     from recollect.model import Principal, Scope
-    from recollect.model.access import CollectionAccess, DocumentPermissions, ReadingExplained
 
 
 @checked

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from recollect.context import HybridContext, RetrievalWeights, estimate_tokens, hybrid_context
 from recollect.context.hybrid import STRATEGIES, Adapt, ContextStrategy, Strategy, passages_for
 from recollect.errors import NotFoundError, UsageError
-from recollect.model import RetrievalOptions, RetrievedContext
+from recollect.model import Principal, RetrievalOptions, RetrievedContext
 from recollect.model.arguments import checked
-from recollect.model.memory import RecallOptions
+from recollect.model.memory import RecallMode, RecallOptions
 from recollect.model.time import read_time
 from recollect.pipeline.feedback import adapted_weights
 from recollect.pipeline.standpoint import Standpoint, recall, recall_facts, search
@@ -21,8 +21,6 @@ from recollect.pipeline.standpoint import Standpoint, recall, recall_facts, sear
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import Principal
-    from recollect.model.memory import RecallMode
     from recollect.retrieval.relevance import SimilarityScale
 
 _Answer = TypeVar("_Answer")

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.documents.walk import require_roots
 from recollect.errors import UsageError
-from recollect.model import Document
+from recollect.model import Document, IngestResult, Scope
 from recollect.model.arguments import require_no_path
 from recollect.model.principal import read_permissions
-from recollect.pipeline.preparing import ensure_collection, make_door, make_preparer
-from recollect.pipeline.standpoint import session_place
+from recollect.pipeline.preparing import ChunkSizes, ensure_collection, make_door, make_preparer
+from recollect.pipeline.standpoint import Standpoint, session_place
 
 if TYPE_CHECKING:
     from recollect.ingest.documents import BatchWriter
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from recollect.ingest.records import BadLine, ImportedDocument
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.jobs.progress import Progress
-    from recollect.model import IngestResult, Scope
     from recollect.model.collection import Collection
-    from recollect.pipeline.preparing import ChunkSizes
-    from recollect.pipeline.standpoint import Standpoint
     from recollect.store.documents import Source
 
 

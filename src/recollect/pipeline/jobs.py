@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -21,7 +21,7 @@ from recollect.jobs.progress import Ending, RunInterruption
 from recollect.jobs.running import JobRunner, RetryPolicy
 from recollect.jobs.tasks import imported, task_of
 from recollect.model.arguments import checked
-from recollect.model.job import Asker, Job, JobCallback, JobStage, JobStatus, NewJob
+from recollect.model.job import Asker, Job, JobCallback, JobRun, JobStage, JobStatus, NewJob
 from recollect.model.original import Original
 from recollect.model.page import Page, number_at
 from recollect.model.principal import read_permissions
@@ -30,19 +30,15 @@ from recollect.operations.jobs import JobOperations
 from recollect.pipeline.contexts import require_contextualising
 from recollect.pipeline.preparing import admit_job, ensure_collection, make_door
 from recollect.pipeline.spaces import Reembedding, require_other_model, require_reembedding
-from recollect.pipeline.standpoint import Group, require_refreshable, source_record
+from recollect.pipeline.standpoint import Group, Standpoint, require_refreshable, source_record
 from recollect.pipeline.uploading import ask_for
 from recollect.store.job_queue import Heartbeats, JobQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from recollect.config.jobs import JobsConfig
     from recollect.model import Scope
     from recollect.model.collection import Collection
-    from recollect.model.job import JobRun
     from recollect.pipeline.assembly import Assembly
-    from recollect.pipeline.standpoint import Standpoint
     from recollect.store.database import Connection
 
 

@@ -12,8 +12,10 @@ from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import Principal, Scope
 from recollect.model.arguments import checked
 from recollect.model.key import (
+    AccessScope,
     ApiKey,
     KeyMaker,
+    KnownUser,
     Login,
     NewApiKey,
     WidgetUse,
@@ -30,7 +32,6 @@ from recollect.pipeline.standpoint import Group
 from recollect.store.keys import KeyRepository
 
 if TYPE_CHECKING:
-    from recollect.model.key import AccessScope, KnownUser
     from recollect.store.logins import LoginRepository
 
 

@@ -11,7 +11,7 @@ from recollect.documents.reader import read_bytes
 from recollect.errors import NotFoundError
 from recollect.model.arguments import did_you_mean
 from recollect.pipeline.preparing import chunker, shows_pictures
-from recollect.pipeline.standpoint import EVERY_COLLECTION
+from recollect.pipeline.standpoint import EVERY_COLLECTION, Standpoint
 from recollect.pipeline.uploading import upload_name
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.document_record import Listing, ListingQuery
     from recollect.model.job import Job
-    from recollect.pipeline.standpoint import Standpoint
 
 
 def list_documents(at: Standpoint, query: ListingQuery) -> Listing:

@@ -22,7 +22,7 @@ from recollect.ingest.examine import (
     recovered_length,
     wrong_rows,
 )
-from recollect.ingest.prepare import average_length
+from recollect.ingest.prepare import Preparer, average_length
 from recollect.model import Scope
 from recollect.model.arguments import checked
 from recollect.model.status import PipelineStatus, SearchHealth, StoreSearchHealth
@@ -52,6 +52,7 @@ from recollect.store.verification.reading import (
     CHECKS,
     CollectionSnapshot,
     Findings,
+    StoredVersion,
     VerifyCheck,
     VerifyProgress,
     VerifyReport,
@@ -64,7 +65,6 @@ from recollect.store.verification.reading import (
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.ingest.prepare import Preparer
     from recollect.model.collection import Collection
     from recollect.model.contexts import ContextEstimate, ContextReport
     from recollect.model.history import CleanupReport, ScrubReport
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from recollect.store.database import Database
     from recollect.store.dense_index import DenseIndexer
     from recollect.store.store import Store
-    from recollect.store.verification.reading import StoredVersion
 
 
 # What `check` advises where `verify` has nothing to mend.

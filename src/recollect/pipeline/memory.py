@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from typing_extensions import override
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.memory.validation import checked_name, checked_turns
 from recollect.model.arguments import checked
-from recollect.model.facts import ConsolidationReport, Fact
-from recollect.model.memory import RecallOptions, Turn
+from recollect.model.facts import ConsolidationReport, Fact, RecalledFact
+from recollect.model.memory import ConversationEntry, Episode, RecallOptions, Remembered, SessionRecord, Turn
 from recollect.model.page import Page, moment_at
-from recollect.model.search_options import refined
+from recollect.model.search_options import RecallKeywords, refined
 from recollect.operations.conversations import FactOperations
 from recollect.operations.declaring import implements
 from recollect.pipeline.hybrid import ContextAssembler, HybridRetriever, of_view
 from recollect.pipeline.preparing import make_door
-from recollect.pipeline.standpoint import Group, recall_facts
+from recollect.pipeline.standpoint import Group, Standpoint, recall_facts
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from typing import Unpack
 
     from recollect.context import HybridContext, RetrievalWeights
     from recollect.context.hybrid import ContextStrategy
     from recollect.memory import QueryPatternTracker
-    from recollect.model.facts import RecalledFact
-    from recollect.model.memory import ConversationEntry, Episode, Remembered, SessionRecord
-    from recollect.model.search_options import RecallKeywords
-    from recollect.pipeline.standpoint import Standpoint
 
 
 _PAGE_TURNS = 1_000

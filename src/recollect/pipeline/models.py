@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -19,8 +19,6 @@ from recollect.errors import ConfigurationError, RecollectError, UsageError
 from recollect.model.embedding_spec import EmbeddingSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from recollect.config import AnswerConfig, EmbeddingConfig, RAGConfig, RerankingConfig
     from recollect.embedding._download import Progress
     from recollect.embedding.base import EmbeddingProvider

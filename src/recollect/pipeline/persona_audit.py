@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.evaluation.persona_audit import AsEachResult, CollectionRights, DocumentRights, Shown, run_persona_audit
-from recollect.model import RetrievalOptions
+from recollect.model import Principal, RetrievalOptions, RetrievedContext
 from recollect.store.access import PermissionChange
 
 if TYPE_CHECKING:
     from recollect.evaluation.case_files import Case, CaseSearch, Suite
     from recollect.evaluation.rag_test import Progress
-    from recollect.model import Principal, RetrievedContext
     from recollect.model.access import DocumentPermissions
     from recollect.model.principal import Permissions
     from recollect.pipeline.view import View

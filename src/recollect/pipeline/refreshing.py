@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.documents.walk import printable, require_roots
 from recollect.errors import FetchError, NotFoundError, RecollectError, SourceError, StoreUnavailableError, UsageError
-from recollect.ingest.report import FileError, ReloadReport, total
-from recollect.model.job import NewJob
+from recollect.ingest.report import FileError, IngestReport, ProgressCallback, ReloadReport, total
+from recollect.model.job import Job, JobStatus, NewJob
 from recollect.model.principal import read_permissions
 from recollect.model.written_files import private_folder
 from recollect.pipeline.ingesting import FileOptions, destination, store_changes, store_files
 from recollect.pipeline.jobs import enqueue
-from recollect.pipeline.standpoint import EVERY_COLLECTION, require_refreshable
+from recollect.pipeline.standpoint import EVERY_COLLECTION, Standpoint, require_refreshable
 from recollect.sources.base import MissingSecretError, Surroundings
 from recollect.sources.declared import (
     DeclaredSetting,
@@ -31,20 +31,13 @@ from recollect.sources.declared import (
     read_settings,
     settings_of_dataclass,
 )
-from recollect.sources.watching import FolderWatch
+from recollect.sources.watching import FolderChanges, FolderWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from recollect.fetching.crawl import CrawlPlan
-    from recollect.ingest.report import IngestReport, ProgressCallback
-    from recollect.model.job import Job, JobStatus
     from recollect.model.source import SourceRecord, SourceType
-    from recollect.pipeline.standpoint import Standpoint
 
     _Reader = tuple[tuple[str | None, str], Callable[[], IngestReport]]
-    from recollect.ingest.report import IngestReport
-    from recollect.sources.watching import FolderChanges
 
 
 #: The connectors of folders and of pages of the web, which are read by what reads them otherwise.

@@ -14,7 +14,7 @@ from recollect.embedding.cached import CachedEmbedder
 from recollect.forking import computes_properties
 from recollect.languages import AUTO, DEFAULT_LANGUAGE
 from recollect.memory.search import FactMemory, MemorySearcher
-from recollect.memory.service import Memory
+from recollect.memory.service import Forgetter, Memory
 from recollect.retrieval.indexing import TurnTerms
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from recollect.llm.base import ChatModel
     from recollect.memory.consolidation import Consolidator
     from recollect.memory.patterns import QueryPatternTracker
-    from recollect.memory.service import Forgetter
     from recollect.pipeline.models import Embedders
     from recollect.retrieval.relevance import RelevanceMeters
     from recollect.store.store import Store

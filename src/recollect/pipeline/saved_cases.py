@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ValidationError
 
 from recollect.errors import PermissionDeniedError, UsageError
-from recollect.evaluation.case_files import SPELLINGS, Case, Suite, complaints, dump_suite
-from recollect.evaluation.rag_test import run_suite
+from recollect.evaluation.case_files import SPELLINGS, Case, CaseSearch, Suite, complaints, dump_suite
+from recollect.evaluation.rag_test import Progress, SuiteResult, run_suite
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.evaluation.case_files import CaseSearch
-    from recollect.evaluation.rag_test import Progress, SuiteResult
     from recollect.model import Answer, RetrievalOptions, RetrievedContext, Scope
     from recollect.model.saved_case import SavedCase
     from recollect.pipeline.view import View

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import ConfigurationError
 from recollect.model import Scope
-from recollect.retrieval.analysis import lexeme
+from recollect.retrieval.analysis import Analyzer, lexeme
 from recollect.retrieval.candidates import analyzer_for
 from recollect.retrieval.enhance.generated import HydeEnhancer, MultiQueryEnhancer
 from recollect.retrieval.enhance.synonyms import (
@@ -20,7 +20,7 @@ from recollect.retrieval.enhance.synonyms import (
     load_synonyms,
 )
 from recollect.retrieval.health import SearchMonitor, measure
-from recollect.retrieval.ranking import Preferences, RankingSettings, RolePreference
+from recollect.retrieval.ranking import Preferences, RankingSettings, RerankerMaker, RolePreference
 from recollect.retrieval.rerank.registry import EMBEDDING_RERANKERS, make_reranker
 from recollect.retrieval.retrievers import MODES
 from recollect.retrieval.search import Searcher, SearchSettings
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.pipeline.models import Embedders
     from recollect.plugins import Plugins
-    from recollect.retrieval.analysis import Analyzer
     from recollect.retrieval.enhance.plan import QueryEnhancer
-    from recollect.retrieval.ranking import RerankerMaker
     from recollect.retrieval.rerank.base import PairScorer, Reranker
     from recollect.retrieval.rerank.late_interaction import StoredVectors
     from recollect.retrieval.why_not import WhyNotInquiry

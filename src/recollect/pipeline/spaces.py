@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.evaluation.case_files import load_suite
-from recollect.evaluation.compare import TOP, compare_cases, compare_samples, sample_of
+from recollect.evaluation.case_files import CaseSearch, Suite, load_suite
+from recollect.evaluation.compare import TOP, SpaceComparison, compare_cases, compare_samples, sample_of
 from recollect.ingest.reembedding import FillCallback, SpaceFiller
-from recollect.model import RetrievalOptions
+from recollect.model import RetrievalOptions, RetrievedContext, Scope
 from recollect.model.arguments import checked
 from recollect.model.page import Page
 from recollect.model.record import json_of
@@ -20,16 +20,12 @@ from recollect.model.scope import Target
 from recollect.model.space import Space, SpaceFill, SpaceReport, kept_until
 from recollect.pipeline.preparing import cached_embedder, chunker, token_packer
 from recollect.pipeline.searching import make_trial_searcher
-from recollect.pipeline.standpoint import Group
+from recollect.pipeline.standpoint import Group, Standpoint
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.evaluation.case_files import CaseSearch, Suite
-    from recollect.evaluation.compare import SpaceComparison
-    from recollect.model import RetrievedContext, Scope
     from recollect.model.collection import Collection
     from recollect.model.embedding_spec import EmbeddingSpec
-    from recollect.pipeline.standpoint import Standpoint
     from recollect.store.spaces import SpaceRepository
 
 

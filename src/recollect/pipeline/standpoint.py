@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from recollect.config import DEFAULT_COLLECTION
+from recollect.config import DEFAULT_COLLECTION, RAGConfig
 from recollect.errors import (
     NotFoundError,
     PermissionDeniedError,
@@ -17,18 +17,15 @@ from recollect.errors import (
     StoreUnavailableError,
     UsageError,
 )
-from recollect.model import RetrievalOptions, Scope
+from recollect.model import Principal, RetrievalOptions, Scope, SearchReply
 from recollect.model.activity import show
 from recollect.model.audit import LIBRARY
 from recollect.model.principal import reads_as
 from recollect.model.scope import Guest, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
-    from recollect.config import RAGConfig
-    from recollect.model import Principal, SearchReply
     from recollect.model.collection import Collection
     from recollect.model.facts import RecalledFact
     from recollect.model.memory import RecallOptions, Recollection

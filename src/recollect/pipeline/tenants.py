@@ -17,7 +17,15 @@ from recollect.ingest.records import to_line
 from recollect.model import Scope
 from recollect.model.arguments import checked
 from recollect.model.page import Page, name_at
-from recollect.model.tenant import Sharing, Tenant, TenantErasure, TenantExport, TenantQuota
+from recollect.model.tenant import (
+    Isolation,
+    PersonalDataPolicy,
+    Sharing,
+    Tenant,
+    TenantErasure,
+    TenantExport,
+    TenantQuota,
+)
 from recollect.operations.declaring import implements
 from recollect.operations.people import TenantOperations
 from recollect.pipeline.collections import Collections
@@ -30,7 +38,6 @@ from recollect.store.tenant_rows import TenantRowRepository
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.original import Original
-    from recollect.model.tenant import Isolation, PersonalDataPolicy
     from recollect.store.store import Store
     from recollect.store.tenants import TenantDirectory
 

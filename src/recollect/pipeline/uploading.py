@@ -17,7 +17,7 @@ from recollect.documents.ocr.readings import pages_without_text
 from recollect.documents.reader import read_bytes
 from recollect.errors import ParseError, PermissionDeniedError, PersonalDataError, QuotaExceededError, UsageError
 from recollect.interruption import carried_through
-from recollect.model.job import NewJob
+from recollect.model.job import Job, NewJob
 from recollect.model.principal import read_permissions
 from recollect.model.uploaded_file import file_of_source
 from recollect.pipeline.ingesting import destination, store_in_stages, told
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from recollect.jobs.progress import Progress
     from recollect.model import Scope
     from recollect.model.collection import Collection
-    from recollect.model.job import Job
     from recollect.model.original import Original
     from recollect.pipeline.standpoint import Standing, Standpoint
     from recollect.store.database import Connection

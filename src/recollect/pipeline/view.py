@@ -8,25 +8,33 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from typing_extensions import get_protocol_members
 
 from recollect.config import RAGConfig
 from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
-from recollect.model import Answer, Document, Principal, RetrievalOptions, RetrievedContext, Scope, SearchReply
+from recollect.model import (
+    Answer,
+    Document,
+    IngestResult,
+    Principal,
+    RetrievalOptions,
+    RetrievedContext,
+    Scope,
+    SearchReply,
+)
 from recollect.model.activity import shown
 from recollect.model.arguments import checked
 from recollect.model.audit import require_actor
-from recollect.model.search_options import refined
+from recollect.model.search_options import RecallKeywords, SearchKeywords, refined
 from recollect.model.time import Moment, read_time
 from recollect.pipeline.assembly import Assembly, DownloadProgress
 from recollect.pipeline.standpoint import Standpoint
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from typing import Unpack
 
     from recollect.chunking.base import ChunkingStrategy
     from recollect.context import AssembledContext
@@ -35,11 +43,9 @@ if TYPE_CHECKING:
     from recollect.fetching.crawl import CrawlPlan
     from recollect.ingest.report import IngestReport, ProgressCallback
     from recollect.llm.base import ChatModel
-    from recollect.model import IngestResult
     from recollect.model.job import Job, JobCallback
     from recollect.model.memory import RecallOptions, Recollection, Remembered, Turn
     from recollect.model.remote import Remote
-    from recollect.model.search_options import RecallKeywords, SearchKeywords
     from recollect.model.why_not import WhyNot
     from recollect.pipeline.answering import AskEvent
     from recollect.pipeline.audit import Audit

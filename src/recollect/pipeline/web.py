@@ -13,7 +13,7 @@ from recollect.fetching.client import PageRequest
 from recollect.fetching.crawl import Crawl, CrawlPlan, Visit
 from recollect.fetching.urls import parse_url
 from recollect.ingest.pages import page_document
-from recollect.ingest.report import IngestReport, total
+from recollect.ingest.report import IngestReport, ProgressCallback, total
 from recollect.ingest.site import (
     NamedPages,
     PageOptions,
@@ -24,7 +24,7 @@ from recollect.ingest.site import (
     visited_again,
 )
 from recollect.ingest.source import MAX_REMOVED_SHARE
-from recollect.model.job import NewJob
+from recollect.model.job import Job, JobCallback, NewJob
 from recollect.model.principal import read_permissions
 from recollect.pipeline.ingesting import Destination, destination, store_in_stages, told
 from recollect.pipeline.jobs import Jobs, enqueue
@@ -32,10 +32,8 @@ from recollect.pipeline.preparing import ChunkSizes, errors_shown, make_door, sh
 
 if TYPE_CHECKING:
     from recollect.ingest.door import Door
-    from recollect.ingest.report import ProgressCallback
     from recollect.jobs.progress import Progress
     from recollect.jobs.together import Member, Together
-    from recollect.model.job import Job, JobCallback
     from recollect.model.source import SourceType
     from recollect.pipeline.standpoint import Standing, Standpoint
     from recollect.store.documents import Source, StoredPage

@@ -19,7 +19,7 @@ from recollect.embedding.cached import CacheCounts
 from recollect.errors import StoreError, UsageError
 from recollect.interruption import Interrupted, Interruption, current
 from recollect.model.status import HitCounts, SearchHealth
-from recollect.retrieval.candidates import CandidateRequest, Stopwatch
+from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource, Stopwatch
 from recollect.retrieval.enhance.plan import QueryPlan, query_vector
 from recollect.retrieval.lexical import SCANNED_COLLECTION_CHUNKS
 from recollect.retrieval.sql_candidates import SqlCandidates
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import Scope
     from recollect.model.collection import Collection
-    from recollect.retrieval.candidates import Candidates, CandidateSource
     from recollect.store.database import Database
     from recollect.store.search_health import SearchHealthRepository
     from recollect.store.store import Store

@@ -27,13 +27,12 @@ from recollect.errors import UsageError
 from recollect.retrieval.analysis import term_frequencies
 from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_for
 from recollect.retrieval.enhance.plan import expanded_weights, expansion_terms
-from recollect.store.search_rows import LexicalRows
+from recollect.store.search_rows import CandidateRows, LexicalRows
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model.collection import Collection
-    from recollect.store.search_rows import CandidateRows
 
 K1 = 1.2
 B = 0.75

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from recollect.model import CompleteOptions, Scope
-from recollect.model.search_options import MAX_RERANK_CANDIDATES
+from recollect.model.search_options import MAX_RERANK_CANDIDATES, FusionMethod
 from recollect.retrieval import fusion
 from recollect.retrieval.analysis import lexeme
-from recollect.retrieval.candidates import CandidateRequest, Candidates, PooledStatistics
+from recollect.retrieval.candidates import CandidateRequest, Candidates, PooledStatistics, Stopwatch
 from recollect.retrieval.enhance.feedback import PseudoRelevanceFeedback
 from recollect.retrieval.enhance.plan import fuse_alternatives
 from recollect.retrieval.lexical import usually_beside
-from recollect.retrieval.relevance import SimilarityScale, known_model
+from recollect.retrieval.relevance import MeaningShare, SimilarityScale, known_model
 from recollect.retrieval.rerank.apply import apply_to_parts
 from recollect.retrieval.rerank.base import Candidate, Reranker
 from recollect.retrieval.rerank.registry import DEFAULTS, RerankDefaults
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
     from recollect.model.collection import Collection
     from recollect.model.principal import Principal
-    from recollect.model.search_options import FusionMethod
-    from recollect.retrieval.candidates import Stopwatch
-    from recollect.retrieval.relevance import MeaningShare
     from recollect.retrieval.shaping import ChunkReader
 
 

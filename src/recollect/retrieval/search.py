@@ -21,7 +21,14 @@ from recollect.model import (
     SearchReply,
     TokenUsage,
 )
-from recollect.model.search_options import MAX_CANDIDATES, MAX_RERANK_CANDIDATES, at_moment, require_width, validate
+from recollect.model.search_options import (
+    MAX_CANDIDATES,
+    MAX_RERANK_CANDIDATES,
+    SearchMode,
+    at_moment,
+    require_width,
+    validate,
+)
 from recollect.retrieval.analysis import lexeme, term_frequencies
 from recollect.retrieval.cache import Claim, ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.candidates import (
@@ -39,6 +46,7 @@ from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, 
 from recollect.retrieval.lexical import query_weights
 from recollect.retrieval.ranking import (
     Ranker,
+    Ranking,
     RankingSettings,
     RerankerMaker,
     VectorSpace,
@@ -66,9 +74,7 @@ if TYPE_CHECKING:
     from recollect.embedding.cached import CachedEmbedder
     from recollect.model.collection import Collection
     from recollect.model.scope import Target
-    from recollect.model.search_options import SearchMode
     from recollect.retrieval.health import SearchMonitor
-    from recollect.retrieval.ranking import Ranking
     from recollect.store.past import PastParts
     from recollect.store.store import Store
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
-from recollect.model import CompleteOptions, PassageNote, RetrievedContext, SearchExplain
+from recollect.model import CompleteOptions, Outline, PassageNote, RetrievedContext, Scope, SearchExplain
 from recollect.model.document import SECTIONS
 from recollect.model.passage import AlsoIn
 from recollect.retrieval.diversity import collapse_duplicates, mmr, side_by_side
@@ -17,7 +17,6 @@ from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, 
 from recollect.store.identities import names_with_roots
 
 if TYPE_CHECKING:
-    from recollect.model import Outline, Scope
     from recollect.retrieval.candidates import CandidateSource, Searched
     from recollect.store.database import Database
     from recollect.store.search import SearchRepository

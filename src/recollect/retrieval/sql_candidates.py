@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model import Scope
 from recollect.retrieval.analysis import lexeme
-from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_for
+from recollect.retrieval.candidates import CandidateRequest, Candidates, Stopwatch, analyzer_for
 from recollect.retrieval.enhance.plan import expansion_terms
 from recollect.retrieval.lexical import (
     LexicalHits,
@@ -23,13 +23,11 @@ from recollect.retrieval.lexical import (
     necessary,
     take,
 )
-from recollect.store.search_rows import LexicalRows, RowSelection
+from recollect.store.search_rows import CandidateRows, LexicalRows, RowSelection
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
-    from recollect.retrieval.candidates import Stopwatch
     from recollect.store.search import SearchRepository
-    from recollect.store.search_rows import CandidateRows
 
 #: A filter that keeps fewer chunks than this is searched exactly, by its document versions.
 EXACT_FILTER_CHUNKS = 20_000

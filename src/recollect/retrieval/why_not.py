@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recollect.model import CompleteOptions, RetrievalOptions, Scope
+from recollect.model import CompleteOptions, RetrievalOptions, RetrievedContext, Scope, SearchReply
 from recollect.model.filter import Condition, Filter, conditions_in, describe, field_name
 from recollect.model.scope import Target
 from recollect.model.search_options import (
@@ -25,7 +25,7 @@ from recollect.model.search_options import (
 from recollect.model.why_not import NamedDocument, WhyNot, WhyNotStage
 from recollect.retrieval.analysis import lexeme
 from recollect.retrieval.candidates import analyzer_for
-from recollect.retrieval.enhance.plan import QueryPlan, enhance, query_vector
+from recollect.retrieval.enhance.plan import QueryEnhancer, QueryPlan, enhance, query_vector
 from recollect.retrieval.ranking import NO_RERANKER, UNKNOWN_RERANKER
 from recollect.retrieval.relevance import BELOW_FLOOR, RelevanceMeter, Thresholds
 from recollect.retrieval.rerank.registry import DEFAULTS
@@ -38,9 +38,7 @@ from recollect.store.filters import (
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
-    from recollect.model import RetrievedContext, SearchReply
     from recollect.model.collection import Collection
-    from recollect.retrieval.enhance.plan import QueryEnhancer
     from recollect.retrieval.search import Searcher, SearchSettings
     from recollect.store.collections import CollectionRepository
     from recollect.store.database import Database

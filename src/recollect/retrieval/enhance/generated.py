@@ -12,15 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from recollect.errors import UsageError
-from recollect.llm.base import ChatMessage, Completion, completion
+from recollect.llm.base import ChatMessage, ChatModel, Completion, completion
 from recollect.model import TokenUsage
 from recollect.retrieval.enhance.plan import EnhancementNote, QueryPlan
-
-if TYPE_CHECKING:
-    from recollect.llm.base import ChatModel
 
 TIMEOUT_SECONDS = 10.0
 MAX_ALTERNATIVES = 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -12,14 +12,11 @@ from recollect.embedding.models import ModelCache
 from recollect.errors import UsageError
 from recollect.plugins import Plugins
 from recollect.retrieval.rerank.apply import Bm25Reranker, ConsensusReranker
-from recollect.retrieval.rerank.base import CrossEncoderReranker
+from recollect.retrieval.rerank.base import Candidate, CrossEncoderReranker, PairScorer, Reranker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from recollect.embedding.base import EmbeddingProvider
     from recollect.embedding.quantise import Precision
-    from recollect.retrieval.rerank.base import Candidate, PairScorer, Reranker
     from recollect.retrieval.rerank.late_interaction import StoredVectors
 
 
