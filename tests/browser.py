@@ -23,7 +23,7 @@ OF_COLOURS = ["color-contrast", "link-in-text-block"]
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser for one module: its driver keeps an event loop running, which other modules must not meet."""
+    """A browser for the tests of pages: its driver keeps an event loop running, which other tests must not meet."""
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here (Debian: chromium)")
     with sync_playwright() as playwright:

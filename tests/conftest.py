@@ -95,6 +95,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.enable()
 
 
+def pytest_runtest_logfinish() -> None:
+    """A server that ran in this process has given back what was frozen: the next tests would look through it again."""
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):
         remove_leftovers()

@@ -136,25 +136,27 @@ def test_a_dropped_column_or_table_is_named_with_what_to_do(recollect, office, d
     assert "table chunk_vectors: " in recollect("db", "verify", "--repair", status=1).out
 
 
-def overwrite_first_page(data_dir: Path, relation: str) -> None:
-    """Write over the first page of a table's or an index's file, as a failing disk does."""
+def overwrite_first_page(data_dir: Path, *relations: str) -> None:
+    """Write over the first page of tables' or indexes' files, as a failing disk does."""
     with EmbeddedServer(data_dir) as dsn, psycopg.connect(dsn) as connection:
-        (file,) = connection.execute("SELECT pg_relation_filepath(%s)", (f"recollect.{relation}",)).fetchone()
-    with (data_dir / "pg" / file).open("r+b") as pages:
-        pages.write(b"\xff" * 8192)
+        path = "SELECT pg_relation_filepath(%s)"
+        files = [connection.execute(path, (f"recollect.{relation}",)).fetchone()[0] for relation in relations]
+    for file in files:
+        with (data_dir / "pg" / file).open("r+b") as pages:
+            pages.write(b"\xff" * 8192)
 
 
-@pytest.mark.parametrize("table", ["chunks", "texts", "sessions"])
-def test_a_damaged_table_is_named(recollect_embedded, office, data_dir_of_its_own, table: str):
+def test_damaged_tables_are_named(recollect_embedded, office, data_dir_of_its_own):
     recollect = recollect_embedded
     recollect("ingest", office)
-    recollect("sessions", "create", "s1") if table == "sessions" else None
-    overwrite_first_page(data_dir_of_its_own, table)
+    recollect("sessions", "create", "s1")
+    tables = ("chunks", "texts", "sessions")
+    overwrite_first_page(data_dir_of_its_own, *tables)
     for options in ([], ["--repair"]):
         told = recollect("db", "verify", *options, status=1)
-        assert f"table {table}: invalid page" in told.out and "recollect db restore" in told.out
-    if table == "chunks":
-        assert "recollect db verify names the table" in recollect("query", "leave", status=1).err
+        assert all(f"table {table}: invalid page" in told.out for table in tables)
+        assert "recollect db restore" in told.out
+    assert "recollect db verify names the table" in recollect("query", "leave", status=1).err
 
 
 def test_an_index_with_a_damaged_file_is_built_anew(recollect_embedded, office, data_dir_of_its_own):

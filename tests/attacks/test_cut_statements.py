@@ -288,8 +288,9 @@ def test_a_write_whose_connection_breaks_happens_once_or_not_at_all(name, people
                 if counts != done.counts:
                     assert error_of(lambda: WRITES[name](rag, peopled)) is None
                     counts = cut.counts()
-            report = rag.maintenance.verify()
-            assert report.clean, [check for check in report.checks if check.found]
+            if done is not None:
+                report = rag.maintenance.verify()
+                assert report.clean, [check for check in report.checks if check.found]
             assert rag.documents.list(), "the pool gives connections that work"
             return Tried(statements, error, counts)
 

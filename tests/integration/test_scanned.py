@@ -21,9 +21,7 @@ from PIL import Image, ImageDraw, ImageFont
 PAGES = [
     ["The gate code is changed", "on the first Monday of a month."],
     ["Hotels cost 140 euros a night", "at most, breakfast included."],
-    ["Visitors wear a yellow badge", "and are met at the porter's lodge."],
     ["The boiler is serviced every May", "by Osterholt and Sons."],
-    ["Parental leave is asked for", "seven weeks before it begins."],
 ]
 PHOTOGRAPH = ["Fire drill: meet behind the barn", "and wait for the warden."]
 
@@ -54,13 +52,13 @@ def test_scanned_pages_and_a_photograph_are_found_and_cited_with_their_page(pipe
     assert (report.added, report.failed, report.skip_reasons) == (2, 0, {"without_text": 1})
     assert report.without_text == ()
     pages = [(one.done, one.total) for one in told if one.stage == "recognising"]
-    assert pages[-1] == (7, 7)
+    assert pages[-1] == (5, 5)
     for first, _ in PAGES:
         best = pipeline.search(first).results[0]
         assert best.source == "handbook.pdf"
         assert first in best.content
     assert pipeline.search("fire drill behind the barn").results[0].source == "notice.jpg"
-    for question, page in (("What do hotels cost a night?", 2), ("Who services the boiler every May?", 4)):
+    for question, page in (("What do hotels cost a night?", 2), ("Who services the boiler every May?", 3)):
         (citation, *_) = pipeline.ask(question).citations
         assert (citation.source, citation.page) == ("handbook.pdf", page)
         # The two lines are drawn at 50 and 80, and at 50 and 122 pixels, of 760 by 330.
@@ -79,7 +77,7 @@ def test_without_the_extra_an_ingest_names_what_it_could_not_read(pipeline, fold
     report = pipeline.ingest([folder])
     assert (report.added, report.failed, report.skip_reasons) == (0, 1, {"unsupported": 2})
     (error,) = report.errors
-    assert error.error == "has no text in it: 5 of 5 pages hold no text: pip install '.[ocr]'"
+    assert error.error == "has no text in it: 3 of 3 pages hold no text: pip install '.[ocr]'"
     pictures = ["is a picture: pip install '.[ocr]' reads the text in it"] * 2
     assert [told.error for told in report.without_text] == pictures
 
@@ -93,11 +91,11 @@ def test_pages_that_were_not_read_are_named_in_every_report(pipeline, folder, mo
     page.gen_content()
     scan.save(folder / "handbook.pdf", flags=2)
     report = pipeline.ingest([folder])
-    expected = [{"path": "handbook.pdf", "error": "4 of 5 pages hold no text: pip install '.[ocr]'"}]
+    expected = [{"path": "handbook.pdf", "error": "2 of 3 pages hold no text: pip install '.[ocr]'"}]
     for told in (json_of(report), json.loads(json.dumps(_told(report)))):
         assert [one for one in told["without_text"] if one["path"] == "handbook.pdf"] == expected
     (document,) = pipeline.documents.list()
-    assert document.metadata["pages_without_text"] == 4
+    assert document.metadata["pages_without_text"] == 2
 
 
 def _words(document, text):

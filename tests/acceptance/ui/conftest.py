@@ -11,7 +11,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from served import fill, serving
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
     with chromium() as one:
         yield one

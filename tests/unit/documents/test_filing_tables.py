@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pypdfium2 import PdfDocument
 
+from hostile import EFFORT
 from recollect.documents.reader import parse
 
 PDFS = (Path(__file__).resolve().parents[3] / "../shared/data/filings/pdf").resolve()
@@ -200,9 +201,11 @@ def test_cells_stand_in_their_rows_and_columns(listing, pages):
     assert len(wrong) <= 0.05 * len(cells), wrong
 
 
-@pytest.mark.parametrize(
-    "name", [name if name.startswith("JOHNSON") else pytest.param(name, marks=pytest.mark.slow) for name in ITEMS]
-)
+# Other reports take ten seconds more each.
+_ALWAYS = ("JOHNSON_JOHNSON_2022_10K", "3M_2018_10K", "PFIZER_2021_10K")
+
+
+@pytest.mark.parametrize("name", ITEMS if EFFORT > 1 else _ALWAYS)
 def test_what_stands_under_an_item_is_found_under_it(name):
     parsed = read(name)
     found = [heading for heading in parsed.headings if re.match(r"item\s", heading.title, re.IGNORECASE)]
