@@ -43,7 +43,7 @@ from recollect.ingest.prepare import Preparer
 from recollect.model import Scope
 from recollect.retrieval.indexing import TermIndexer
 from recollect.store.filters import DocumentFilter, matching_versions
-from recollect.store.search_rows import RowSelection
+from recollect.store.search import RowSelection
 
 HISTORY, ALONE = "history", "alone"
 

@@ -21,7 +21,7 @@ from recollect.config.server import JwtConfig, LimitsConfig, ServerConfig
 from recollect.server.admission import Begun, Idempotency, Reply, fingerprint
 from recollect.server.authentication import Authenticator
 from recollect.server.limits import Limits
-from recollect.store.limits import Bucket
+from recollect.store.admission import Bucket
 
 
 def main() -> None:

@@ -22,8 +22,7 @@ import psutil
 import psycopg
 
 from recollect.store._folder import Folder
-from recollect.store._server_account import reachable_installation, server_account
-from recollect.store._server_binaries import installation
+from recollect.store._server_account import installation, reachable_installation, server_account
 from recollect.store._server_files import PGDATA, Layout, connection_string
 from recollect.store.embedded import DATABASE, EmbeddedServer
 

@@ -14,8 +14,13 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from recollect.store._server_account import _dedicated_account, reachable_installation
-from recollect.store._server_binaries import Account, installation, run_program
+from recollect.store._server_account import (
+    Account,
+    _dedicated_account,
+    installation,
+    reachable_installation,
+    run_program,
+)
 from recollect.store.migrate import migrate
 from server import reachable_folder
 

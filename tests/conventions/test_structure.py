@@ -60,7 +60,7 @@ UNUSED_BY_QUERIES = (
         "recollect.store.jobs",
         "recollect.store.job_queue",
     ),
-    *("recollect.providers", "recollect.store.request_log"),
+    *("recollect.providers", "recollect.store.logs"),
     *("recollect.store.memory", "recollect.store.verification", "recollect.store.writer", "recollect.model.memory"),
 )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from recollect.store.dsn import APPLICATION_ROLE
+from recollect.store.connections import APPLICATION_ROLE
 from recollect.store.store import Store
-from recollect.store.tenant_rows import DERIVED
-from recollect.store.tenants import tables_in_order
+from recollect.store.tenants import DERIVED, tables_in_order
 
 # What belongs to the store rather than to a tenant.
 WITHOUT_TENANT = {"schema_migrations", "schema_routines"}

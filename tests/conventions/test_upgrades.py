@@ -129,7 +129,7 @@ def fill(rag: RAGPipeline) -> None:
 
 def dumped(dsn: str) -> str:
     """The rows of a store, without what migrations put there themselves."""
-    from recollect.store._server_binaries import installation
+    from recollect.store._server_account import installation
 
     command = [installation() / "bin" / "pg_dump", "--dbname", dsn, "--schema", "recollect", "--data-only", "--inserts"]
     left_out = ("--exclude-table", "recollect.schema_migrations", "--load-via-partition-root")

@@ -15,8 +15,7 @@ from recollect.jobs.tasks import Task, register
 from recollect.jobs.worker import Worker, WorkerOptions
 from recollect.model.job import Job, NewJob
 from recollect.pipeline.jobs import enqueue, runner_of
-from recollect.store.job_queue import Heartbeats, JobQueue
-from recollect.store.worker_processes import has_ended, machine
+from recollect.store.job_queue import Heartbeats, JobQueue, has_ended, machine
 
 #: So rare that none is ever missed.
 NEVER = Heartbeats(every_seconds=3600, stalled_seconds=3600)

@@ -561,7 +561,7 @@ def test_a_worker_refuses_a_read_replica(rag, task):
 
 
 def test_an_export_holds_no_credentials_of_jobs(rag, task):
-    from recollect.store.tenant_rows import TenantRowRepository
+    from recollect.store.tenants import TenantRowRepository
 
     ask(rag, task(lambda *_: None), arguments={"url": "https://example.org/"}, withheld={"Authorization": "Bearer 7k"})
     exported = "".join(TenantRowRepository(rag.standpoint.store.database).lines(Scope(), "jobs"))

@@ -13,7 +13,7 @@ from recollect.errors import RateLimitedError
 from recollect.model import Scope
 from recollect.server.caller import Caller, Credential
 from recollect.server.limits import Limits
-from recollect.store.limits import Bucket
+from recollect.store.admission import Bucket
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ from recollect.retrieval.health import Sample, SearchMonitor, measure
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.database import Database
 from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions
-from recollect.store.search_rows import RowSelection
+from recollect.store.search import RowSelection
 from recollect.store.store import Store
 
 DOCUMENTS = 300

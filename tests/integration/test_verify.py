@@ -21,8 +21,8 @@ from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOpti
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError, ProviderError
 from recollect.model import Scope
-from recollect.store.verification import reading
-from recollect.store.verification.reading import CHECKS, VerifyProgress, VerifyReport
+from recollect.store import verification
+from recollect.store.verification import CHECKS, VerifyProgress, VerifyReport
 
 # Longer than a chunk: the pieces behind the first are indexed with what names the table and its columns.
 TABLE = "Sales by country, in millions\n\n| Country | 2018 | 2017 |\n|---|---|---|\n" + "".join(
@@ -567,7 +567,7 @@ def test_a_model_that_cannot_be_made_is_told_by_name(filled: RAGPipeline, dsn: s
 
 
 def test_a_sample_is_compared_and_all_with_deep(rag: RAGPipeline, dsn: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reading, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(verification, "SAMPLE_ROWS", 100)
     lines = "\n".join(f"Line {n} about number {n} and nothing else at all." for n in range(600))
     rag.ingest(Document(content=lines, source="lines.txt"))
     unseen = "SELECT chunk_id FROM chunk_lexical ORDER BY hashint8(chunk_id) DESC LIMIT 1"

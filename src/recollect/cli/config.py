@@ -18,7 +18,7 @@ from recollect.providers.catalogue import PROVIDERS, detect_keys
 from recollect.providers.registry import installed
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.migrate import code_schema_version, stored_schema_version
-from recollect.store.standing import compare
+from recollect.store.replica import compare
 
 if TYPE_CHECKING:
     from recollect.config import RAGConfig

@@ -20,15 +20,15 @@ from recollect.errors import UsageError
 from recollect.model.record import json_of
 from recollect.store.attacks import attack
 from recollect.store.backup import backup
-from recollect.store.dsn import application_dsn
+from recollect.store.catalogue import remedy_text
+from recollect.store.connections import application_dsn
 from recollect.store.embedded import EmbeddedServer
-from recollect.store.isolation import remedy_text
 from recollect.store.migrate import migrate
 from recollect.store.restore import build_indexes, restore
 
 if TYPE_CHECKING:
     from recollect.model.tenant import Isolation
-    from recollect.store.verification.reading import VerifyCheck, VerifyProgress, VerifyReport
+    from recollect.store.verification import VerifyCheck, VerifyProgress, VerifyReport
 
 
 def _values(value: object, *names: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from recollect.errors import ParseError
 from recollect.model import RetrievalOptions
 from recollect.model.page import MOST_OF_A_PAGE, cursor_at
 from recollect.model.record import json_of
-from recollect.store.identities import told_apart
+from recollect.model.source import told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from recollect.ingest.examine import as_stored, key_of
 from recollect.llm.base import ChatMessage, ChatModel, complete
-from recollect.store.verification.mending import MendedChunk, Mender
+from recollect.store.repair import MendedChunk, Mender
 
 if TYPE_CHECKING:
     from recollect.ingest.door import Door

@@ -16,7 +16,7 @@ from recollect.model import Chunk, Document
 
 if TYPE_CHECKING:
     from recollect.model.terms import TermCounts
-    from recollect.store.verification.reading import StoredTerms, StoredVersion
+    from recollect.store.verification import StoredTerms, StoredVersion
 
 # Weights are computed in single precision, which processors round differently.
 _TOLERANCE = 1e-3

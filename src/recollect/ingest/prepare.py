@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
     from recollect.ingest.door import Door
     from recollect.model.terms import TermCounts
-    from recollect.store.search_rows import LexicalRow
+    from recollect.store.search import LexicalRow
 
 
 # What a chunk does not say itself: the title and headings it stands under, and the chunks around it.

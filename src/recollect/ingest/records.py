@@ -48,7 +48,7 @@ from recollect.model.original import Original
 from recollect.model.outline import Heading, PageSpan
 from recollect.model.principal import EVERYONE, Principal, read_permissions
 from recollect.model.source import MANUAL_SOURCE
-from recollect.store.identities import Identity
+from recollect.store.prepared import Identity
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors

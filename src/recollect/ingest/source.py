@@ -31,7 +31,7 @@ from recollect.sources.base import (
     wanted,
 )
 from recollect.store.access import AccessRepository, PermissionChange
-from recollect.store.identities import Identity
+from recollect.store.prepared import Identity
 from recollect.store.sources import SourceItem, SourceItemRepository
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from recollect.retrieval.relevance import RelevanceMeter
     from recollect.store.facts import FactRepository
     from recollect.store.memory import MemoryRepository
-    from recollect.store.search_rows import CandidateRows
+    from recollect.store.search import CandidateRows
 
 
 #: Candidates that each way of searching contributes, at least.

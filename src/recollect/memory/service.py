@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from recollect.memory.patterns import QueryPatternTracker
     from recollect.model import Scope
     from recollect.retrieval.indexing import TurnTerms
-    from recollect.store.forgetting import ForgettingRepository
-    from recollect.store.memory import MemoryRepository
+    from recollect.store.memory import ForgettingRepository, MemoryRepository
     from recollect.store.recall import RecallRepository
 
 

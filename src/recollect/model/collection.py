@@ -35,7 +35,7 @@ class Collection(Record):
             the first write.
         refusal: The calibrated rule that says when an answer is refused; None: the built-in rule.
         tenant_id: Whose it is.
-        expiry_due: Whether a current version may have expired: `recollect.store.expiry` closes it.
+        expiry_due: Whether a current version may have expired: `recollect.store.closing` closes it.
         hidden: Whether it is a session's: listings leave it out.
         languages: With ``auto``: those that its documents, and parts of them, have been analysed in.
         embedding_spec: How its model is made (`recollect.model.embedding_spec`); None: only its name is known.

@@ -19,8 +19,7 @@ from recollect.model.contexts import ContextEstimate, ContextReport
 from recollect.pipeline.models import language_model, with_model
 from recollect.pipeline.preparing import make_door, make_preparer
 from recollect.retrieval.indexing import TermIndexer
-from recollect.store.contexts import ContextRepository
-from recollect.store.verification.mending import Mender
+from recollect.store.repair import ContextRepository, Mender
 
 if TYPE_CHECKING:
     from recollect.model import Scope

@@ -33,13 +33,12 @@ from recollect.pipeline.standpoint import Group
 from recollect.pipeline.upkeep import clean_up
 from recollect.retrieval.indexing import TermIndexer
 from recollect.retrieval.rerank.late_interaction import unpack
+from recollect.store import verification
+from recollect.store.activity import HEALTH_DAYS
+from recollect.store.catalogue import read_differences
 from recollect.store.collections import CollectionRepository
 from recollect.store.indexes import drop_index
-from recollect.store.isolation import read_differences
-from recollect.store.search_health import HEALTH_DAYS
-from recollect.store.status import Finding
-from recollect.store.verification import reading
-from recollect.store.verification.mending import (
+from recollect.store.repair import (
     MendedChunk,
     Mender,
     damaged_index,
@@ -48,7 +47,8 @@ from recollect.store.verification.mending import (
     rebuild_index,
     unreadable_tables,
 )
-from recollect.store.verification.reading import (
+from recollect.store.status import Finding
+from recollect.store.verification import (
     CHECKS,
     CollectionSnapshot,
     Findings,
@@ -547,7 +547,7 @@ class CollectionCheck:
             for one in wrong:
                 self.found.add("lexical_rows", 1, f"chunk {one.chunk_id}")
                 self._break(one.version_id, by_the_model=False)
-        if not deep and compared == reading.SAMPLE_ROWS:
+        if not deep and compared == verification.SAMPLE_ROWS:
             self.found.note(
                 "lexical_rows", f"{compared:,} rows a collection were compared, chosen by hash; --deep compares all"
             )

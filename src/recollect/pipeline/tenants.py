@@ -30,10 +30,10 @@ from recollect.operations.declaring import implements
 from recollect.operations.people import TenantOperations
 from recollect.pipeline.collections import Collections
 from recollect.pipeline.standpoint import Group
+from recollect.store.catalogue import read_isolation
 from recollect.store.collections import CollectionRepository
 from recollect.store.export import ExportRepository
-from recollect.store.isolation import read_isolation
-from recollect.store.tenant_rows import TenantRowRepository
+from recollect.store.tenants import TenantRowRepository
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
@@ -188,7 +188,7 @@ def export_tenant(store: Store, tenant: Tenant, folder: Path) -> TenantExport:
     ``collections/`` holds the current documents with chunks and vectors, in the form of ``recollect import``;
     ``conversations/`` the turns, in the form of ``recollect remember --file``; ``originals/`` the files that documents
     were read from, where they are kept; ``tables/`` every row of every table as
-    it is stored, past versions and receipts included, but those that follow from others (`store.tenant_rows.DERIVED`);
+    it is stored, past versions and receipts included, but those that follow from others (`store.tenants.DERIVED`);
     ``tenant.json`` says what is where. Each file is of one moment, or of a document's; all of them are where the tenant
     was suspended before. A suspended tenant can be exported.
 

@@ -116,7 +116,7 @@ class Upkeep:
 
     def look(self) -> int:
         """Clean up for the tenants whose time has come; returns how many documents expired."""
-        from recollect.store.upkeep import every_tenant
+        from recollect.store.job_queue import every_tenant
 
         expired = 0
         for scope in every_tenant(self._store.database):

@@ -18,7 +18,7 @@ from recollect.pipeline.standpoint import Standpoint
 from recollect.pipeline.upkeep import Upkeep
 from recollect.retrieval.health import check_recall
 from recollect.retrieval.sql_candidates import SqlCandidates
-from recollect.store.upkeep import every_tenant
+from recollect.store.job_queue import every_tenant
 
 if TYPE_CHECKING:
     from recollect.model import Scope

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from recollect.errors import TenantSuspendedError, UsageError
 from recollect.interruption import check
 from recollect.retrieval.analysis import Analyzer, analyzer_of
-from recollect.store.revision import CollectionRevision
+from recollect.store.database import CollectionRevision
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors

@@ -24,15 +24,14 @@ from recollect.retrieval.enhance.plan import QueryPlan, query_vector
 from recollect.retrieval.lexical import SCANNED_COLLECTION_CHUNKS
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.collections import CollectionRepository
-from recollect.store.search import SearchRepository
-from recollect.store.search_rows import RowSelection
+from recollect.store.search import RowSelection, SearchRepository
 
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import Scope
     from recollect.model.collection import Collection
+    from recollect.store.activity import SearchHealthRepository
     from recollect.store.database import Database
-    from recollect.store.search_health import SearchHealthRepository
     from recollect.store.store import Store
 
 

@@ -15,7 +15,7 @@ from recollect.model.terms import TermCounts
 from recollect.retrieval import lexical
 from recollect.retrieval.analysis import Analyzer, language_code, lexeme, term_frequencies
 from recollect.retrieval.enhance.synonyms import definitions
-from recollect.store.search_rows import LexicalRow
+from recollect.store.search import LexicalRow
 
 # Texts counted in one go: their tokens are in memory as numbers.
 _SLICE = 256

@@ -27,7 +27,7 @@ from recollect.errors import UsageError
 from recollect.retrieval.analysis import term_frequencies
 from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_for
 from recollect.retrieval.enhance.plan import expanded_weights, expansion_terms
-from recollect.store.search_rows import CandidateRows, LexicalRows
+from recollect.store.search import CandidateRows, LexicalRows
 
 if TYPE_CHECKING:
     from datetime import datetime

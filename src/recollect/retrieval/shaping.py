@@ -14,14 +14,13 @@ from recollect.model.document import SECTIONS
 from recollect.model.passage import AlsoIn
 from recollect.retrieval.diversity import collapse_duplicates, mmr, side_by_side
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
-from recollect.store.identities import names_with_roots
+from recollect.store.search import names_with_roots
 
 if TYPE_CHECKING:
     from recollect.retrieval.candidates import CandidateSource, Searched
     from recollect.store.database import Database
-    from recollect.store.search import SearchRepository
-    from recollect.store.search_rows import Floats, PassageRow, Span, StretchRow
-    from recollect.store.staleness import Sibling, StalenessRepository, VersionEnd
+    from recollect.store.past import Sibling, StalenessRepository, VersionEnd
+    from recollect.store.search import Floats, PassageRow, SearchRepository, Span, StretchRow
 
 
 _Named = TypeVar("_Named", RetrievedContext, AlsoIn)

@@ -23,7 +23,7 @@ from recollect.retrieval.lexical import (
     necessary,
     take,
 )
-from recollect.store.search_rows import CandidateRows, LexicalRows, RowSelection
+from recollect.store.search import CandidateRows, LexicalRows, RowSelection
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors

@@ -40,7 +40,7 @@ from recollect.server.limits import LimitKind
 from recollect.server.problems import problem_of, respond
 from recollect.server.request_context import current_request_id
 from recollect.server.requests import as_sent
-from recollect.store.idempotency import LEASE_SECONDS, MadeRequest
+from recollect.store.admission import LEASE_SECONDS, MadeRequest
 
 if TYPE_CHECKING:
     from recollect.pipeline import RAGPipeline
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from recollect.server.metrics import Metrics
     from recollect.server.searches import Searches
     from recollect.server.sse import KeptStreams
-    from recollect.store.idempotency import IdempotencyRepository
+    from recollect.store.admission import IdempotencyRepository
 
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})

@@ -25,14 +25,14 @@ from cachetools import LRUCache, TTLCache
 from recollect.errors import AuthenticationError, RateLimitedError, RecollectError
 from recollect.model import Scope
 from recollect.model.audit import AuditEntry
-from recollect.store.limits import Bucket
+from recollect.store.admission import Bucket
 from recollect.store.tenants import TenantDirectory
 
 if TYPE_CHECKING:
     from recollect.config.server import LimitsConfig
     from recollect.pipeline import RAGPipeline
     from recollect.server.caller import Caller
-    from recollect.store.limits import LimitRepository, Taken
+    from recollect.store.admission import LimitRepository, Taken
 
 
 LimitKind = Literal["ingest", "search", "answer"]

@@ -18,9 +18,15 @@ from psycopg import sql
 
 from recollect.errors import StoreUnavailableError
 from recollect.store._folder import Folder, Owner
-from recollect.store._server_account import reachable_installation, require_reachable, server_account
-from recollect.store._server_binaries import MAJOR_VERSION, Account, Outcome, run_program
-from recollect.store._server_errors import explain
+from recollect.store._server_account import (
+    MAJOR_VERSION,
+    Account,
+    Outcome,
+    reachable_installation,
+    require_reachable,
+    run_program,
+    server_account,
+)
 from recollect.store._server_files import (
     LOG,
     PGDATA,
@@ -28,6 +34,7 @@ from recollect.store._server_files import (
     SOCKET_NAME,
     Layout,
     connection_string,
+    explain,
 )
 from recollect.store._server_process import ServerProcess, Shutdown
 from recollect.store.tuning import settings_for, this_machine

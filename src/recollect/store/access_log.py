@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from psycopg.types.json import Jsonb
 
 from recollect.model.activity import Access, ShownDocument
-from recollect.store.audit import record
 from recollect.store.database import records, rows
-from recollect.store.logs import LogRepository
+from recollect.store.logs import LogRepository, record
 from recollect.store.sql import queries
 from recollect.store.tenants import TenantDirectory
 

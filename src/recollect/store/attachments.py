@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 from recollect.model import Scope
 from recollect.store.closing import lock_with_attached
 from recollect.store.database import Connection, Database, rows
-from recollect.store.identities import Identity
+from recollect.store.prepared import Identity
 from recollect.store.rights import access_params, met
 from recollect.store.sql import queries
 

@@ -15,10 +15,8 @@ from psycopg import sql
 
 from recollect.errors import StoreError
 from recollect.store.catalogue import differences
+from recollect.store.connections import APPLICATION_ROLE, begin_transaction, translated_errors
 from recollect.store.database import Connection, connect
-from recollect.store.driver_errors import translated_errors
-from recollect.store.dsn import APPLICATION_ROLE
-from recollect.store.session_state import begin_transaction
 from recollect.store.sql import queries
 
 _SQL = queries("attacks")

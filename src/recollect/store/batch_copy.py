@@ -12,12 +12,10 @@ import numpy as np
 from psycopg.types.json import Jsonb
 
 from recollect.model import Scope
-from recollect.store import wire_out
-from recollect.store.acronyms import copy_acronyms
-from recollect.store.copying import copy_into
-from recollect.store.search_rows import LEXEME_SPACE
+from recollect.store import wire
+from recollect.store.search import LEXEME_SPACE
 from recollect.store.sql import queries
-from recollect.store.token_vectors import copy_token_vectors
+from recollect.store.wire import copy_into
 
 if TYPE_CHECKING:
     from recollect.model import Chunk
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
     from recollect.store.prepared import PreparedDocument
 
 _SQL = queries("writer")
+_ACRONYMS = queries("acronyms")
+_TOKEN_VECTORS = queries("token_vectors")
 _DUPLICATES = queries("duplicates")
 
 # Rows that are built in memory at once; a document may have a hundred thousand.
@@ -78,7 +78,7 @@ def copy_all(
         connection,
         _SQL["copy_vectors"],
         (
-            wire_out.vector_rows(in_space, chunk_ids[at], version_ids[at], access_ids[at], embeddings[at])
+            wire.vector_rows(in_space, chunk_ids[at], version_ids[at], access_ids[at], embeddings[at])
             for at in _slices(len(chunk_ids))
         ),
     )
@@ -87,9 +87,7 @@ def copy_all(
         connection,
         _SQL["copy_lexical"],
         (
-            wire_out.lexical_rows(
-                head, chunk_ids[at], version_ids[at], access_ids[at], terms[at], dimension=LEXEME_SPACE
-            )
+            wire.lexical_rows(head, chunk_ids[at], version_ids[at], access_ids[at], terms[at], dimension=LEXEME_SPACE)
             for at in _slices(len(chunk_ids))
         ),
     )
@@ -139,10 +137,10 @@ def _copy_values(
 
 def _copy_bytes(connection: Connection, statement: LiteralString, blocks: Iterable[bytes]) -> None:
     with copy_into(connection, statement) as copy:
-        copy.write(wire_out.COPY_HEADER)
+        copy.write(wire.COPY_HEADER)
         for block in blocks:
             copy.write(block)
-        copy.write(wire_out.COPY_TRAILER)
+        copy.write(wire.COPY_TRAILER)
 
 
 def _version_row(tenant_id: int, collection_id: int, new: NewVersion, now: datetime) -> tuple[Any, ...]:
@@ -188,7 +186,7 @@ def _chunk_rows(tenant_id: int, versions: Sequence[NewVersion]) -> Iterator[byte
         for chunk_id, chunk, key in zip(new.chunk_ids, prepared.chunks, prepared.embedding_keys, strict=True):
             section = tuple(chunk.section)
             if section not in sections:
-                sections[section] = wire_out.texts(section)
+                sections[section] = wire.texts(section)
             block += _chunk_row((tenant_id, chunk_id, new.version_id), chunk, key, sections[section])
         if len(block) > _SLICE:
             yield b"".join(block)
@@ -202,14 +200,51 @@ def _chunk_row(ids: tuple[int, int, int], chunk: Chunk, key: bytes, section: byt
     place = (4, chunk.position, 4, chunk.start_offset, 4, chunk.end_offset)
     return (
         _CHUNK_HEAD.pack(_CHUNK_FIELDS, 4, tenant_id, 8, chunk_id, 8, version_id, *place),
-        wire_out.int4(parent_start),
-        wire_out.int4(parent_end),
-        wire_out.int4(chunk.page),
-        wire_out.int4(chunk.token_count),
-        wire_out.data(key),
+        wire.int4(parent_start),
+        wire.int4(parent_end),
+        wire.int4(chunk.page),
+        wire.int4(chunk.token_count),
+        wire.data(key),
         section,
-        wire_out.text(chunk.text),
-        wire_out.jsonb(dict(chunk.metadata)),
-        wire_out.text(chunk.context),
-        wire_out.NULL if chunk.context_by is None else wire_out.text(chunk.context_by),
+        wire.text(chunk.text),
+        wire.jsonb(dict(chunk.metadata)),
+        wire.text(chunk.context),
+        wire.NULL if chunk.context_by is None else wire.text(chunk.context_by),
     )
+
+
+def copy_acronyms(
+    connection: Connection, scope: Scope, collection_id: int, found: Sequence[tuple[int, str, str, int]]
+) -> None:
+    """Store the acronyms of new versions, in the transaction that stores the versions.
+
+    Args:
+        connection: In that transaction.
+        scope: Whose versions.
+        collection_id: Of the versions.
+        found: Version, acronym, long form and occurrences; none twice.
+    """
+    if not found:
+        return
+    with copy_into(connection, _ACRONYMS["copy"]) as copy:
+        copy.set_types(["int4", "int8", "int4", "text", "text", "int4"])
+        for version_id, short, long, occurrences in found:
+            copy.write_row((scope.tenant_id, version_id, collection_id, short, long, occurrences))
+
+
+def copy_token_vectors(
+    connection: Connection, scope: Scope, chunk_ids: Sequence[int], packed: Sequence[bytes], *, space_id: int
+) -> None:
+    """Store the packed vectors of new chunks, in the transaction that stores the chunks.
+
+    Args:
+        connection: In that transaction.
+        scope: Whose chunks.
+        chunk_ids: Of chunks that are stored already.
+        packed: Parallel to ``chunk_ids``; from `recollect.retrieval.rerank.late_interaction.pack`.
+        space_id: Whose model made them.
+    """
+    with copy_into(connection, _TOKEN_VECTORS["copy"]) as copy:
+        copy.set_types(["int4", "int8", "int4", "bytea"])
+        for chunk_id, own in zip(chunk_ids, packed, strict=True):
+            copy.write_row((scope.tenant_id, chunk_id, space_id, own))

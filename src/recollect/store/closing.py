@@ -1,14 +1,15 @@
-"""Closing versions: they leave every search of the present and stay for history."""
+"""Closing versions, at once or when they expire: they leave every search of the present and stay for history."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
+from recollect.errors import StoreError, StoreUnavailableError
 from recollect.model import Scope
-from recollect.store.database import Connection, rows
+from recollect.store.database import Connection, Database, rows
 from recollect.store.rights import require_changeable
 from recollect.store.sql import queries
 
@@ -121,3 +122,158 @@ def count_closed(connection: Connection, scope: Scope, closed: Sequence[tuple[in
             "languages": [],
         }
         connection.execute(_SQL["count"], params)
+
+
+# Documents that expire: their versions are closed at the moment that was set for them, whoever notices first.
+#
+# A version past its time leaves the indexes like a deleted one, so that searches of a collection without anything due
+# cost what they cost without expiries. Where closing is not possible (a read-only database, a document that is being
+# written), `recollect.store.filters` leaves the versions out instead.
+
+
+_EXPIRY = queries("expiry")
+
+
+_PAST = queries("past")
+
+
+#: Versions that are closed in one transaction: a search does not wait for many more than it would wait for itself.
+BATCH_VERSIONS = 500
+
+
+_SET_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms'"
+
+
+class ExpiryRepository:
+    """Closes versions whose time has come.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def close_due(self, scope: Scope, collection_id: int) -> bool:
+        """Close what is due in a collection, up to `BATCH_VERSIONS` versions; several processes may do it at once.
+
+        Returns:
+            Whether nothing that has expired is current any more. False: some is being written or there is too much for
+            once, or the database takes no writes; then a search has to leave the expired out itself.
+        """
+        try:
+            return self._close_batch(scope, collection_id)[1]
+        except StoreUnavailableError:
+            raise
+        except StoreError:
+            # A standby, a role without the right to write, or a lock that did not come in time.
+            return False
+
+    def close_all(self, scope: Scope, collection_id: int | None = None) -> int:
+        """Close everything that is due.
+
+        Args:
+            scope: Whose documents.
+            collection_id: Of one collection; None: of all.
+
+        Returns:
+            How many documents expired by this call. What another process is writing is left to it.
+        """
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
+        with self._database.transaction(scope) as connection:
+            due = [row[0] for row in rows(connection, _EXPIRY["due_collections"], params)]
+        total = 0
+        for place in due:
+            closed, done = self._close_batch(scope, place)
+            total += closed
+            while closed and not done:
+                closed, done = self._close_batch(scope, place)
+                total += closed
+        return total
+
+    def set_lifetime(self, scope: Scope, document_id: int, lifetime: timedelta | None) -> bool:
+        """Decide when a document's current version expires: so long from now; None: never.
+
+        What is attached to it expires with it.
+
+        Returns:
+            Whether the document has a current version.
+        """
+        with self._database.transaction(scope) as connection:
+            params: dict[str, Any] = {"tenant_id": scope.tenant_id}
+            together = lock_with_attached(connection, scope, [document_id])
+            current = {
+                number: found[0]
+                for number in together
+                if (found := rows(connection, _EXPIRY["current_version"], {**params, "document_id": number}))
+            }
+            if document_id not in current:
+                return False
+            versions = [version_id for version_id, _ in current.values()]
+            if lifetime is None:
+                for version_id in versions:
+                    connection.execute(_EXPIRY["keep"], {**params, "version_id": version_id})
+                return True
+            earliest = store_lifetimes(connection, scope, dict.fromkeys(versions, lifetime), since=None)
+            lower_next_expiry(connection, scope, current[document_id][1], earliest)
+            return True
+
+    def _close_batch(self, scope: Scope, collection_id: int) -> tuple[int, bool]:
+        """How many were closed, and whether nothing is left that is due."""
+        params: dict[str, Any] = {
+            "tenant_id": scope.tenant_id,
+            "collection_id": collection_id,
+            "limit": BATCH_VERSIONS,
+        }
+        with self._database.transaction(scope) as connection:
+            connection.execute(_SET_LOCK_TIMEOUT)
+            if not rows(connection, _EXPIRY["hold_collection"], params):
+                return 0, True
+            due = [row[0] for row in rows(connection, _EXPIRY["due"], params)]
+            if due:
+                keep_grants(connection, scope, due)
+            closed = rows(connection, _EXPIRY["close_expired"], {**params, "version_ids": due}) if due else []
+            if closed:
+                own = {**params, "version_ids": [row[2] for row in closed]}
+                connection.execute(_EXPIRY["close_vectors"], own)
+                connection.execute(_EXPIRY["close_lexical"], own)
+            # Statements of their own, after the lock: the last one's snapshot holds what the lock waited for.
+            connection.execute(_EXPIRY["lock_state"], params)
+            if closed:
+                connection.execute(_PAST["widen"], own)
+            count_closed(connection, scope, [(row[0], row[1]) for row in closed])
+            settled = rows(connection, _EXPIRY["settle_next_expiry"], params)
+        return len(closed), bool(settled and settled[0][0])
+
+
+def store_lifetimes(
+    connection: Connection, scope: Scope, lifetimes: Mapping[int, timedelta], *, since: datetime | None
+) -> datetime | None:
+    """Say of versions when they expire, in the transaction that stores them.
+
+    Args:
+        connection: In that transaction.
+        scope: Whose versions.
+        lifetimes: By version id; versions that are not named never expire.
+        since: What the lifetimes are counted from; None: now.
+
+    Returns:
+        When the first of them expires; `collection_state.next_expiry` must not be later.
+    """
+    if not lifetimes:
+        return None
+    params = {
+        "tenant_id": scope.tenant_id,
+        "version_ids": list(lifetimes),
+        "seconds": [lifetime.total_seconds() for lifetime in lifetimes.values()],
+        "since": since,
+    }
+    earliest: datetime | None = rows(connection, _EXPIRY["set_expiry"], params)[0][0]
+    return earliest
+
+
+def lower_next_expiry(connection: Connection, scope: Scope, collection_id: int, earliest: datetime | None) -> None:
+    """Let searches know of an expiry; the last statement of a change that counts nothing else."""
+    if earliest is not None:
+        params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "next_expiry": earliest}
+        connection.execute(_EXPIRY["lower_next_expiry"], params)

@@ -1,8 +1,10 @@
-"""What is done to a connection from outside its statements: ended, asked whether it lives, left to a parent process."""
+"""Connections: their strings, what is set in them, what their errors mean, and what is done to them from outside."""
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import select
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
@@ -13,14 +15,32 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import psycopg
+from psycopg import ProgrammingError, sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
 from psycopg_pool import PoolTimeout
 
+from recollect.errors import (
+    IsolationError,
+    ModelChangedError,
+    QuotaExceededError,
+    RecollectError,
+    SchemaVersionError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+    TenantSuspendedError,
+)
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from psycopg_pool import ConnectionPool
 
-    from recollect.store.session_state import Connection
 
 _CANCEL_TIMEOUT_SECONDS = 10
+
 
 # Once somebody has waited for a connection in vain, all others wait so long until one is free again: they would come to
 # nothing too, and those behind them would wait for each of them in turn.
@@ -198,3 +218,257 @@ def cut_off(connection: Connection) -> None:
             os.dup2(nowhere, connection.pgconn.socket, inheritable=False)
         finally:
             os.close(nowhere)
+
+
+# What a statement runs under: planner settings, role and tenant, for a session or for a transaction alone.
+#
+# A connection of one's own keeps what is set for it, so that a search's small questions need no transaction. Behind a
+# pooler that gives every transaction another session (PgBouncer in transaction mode), nothing set for a session
+# holds, and what is set there meets others. So the same settings are made for each transaction there, in the
+# statement that begins it. A connection through a pooler of any kind is treated like that: which one it is cannot be
+# seen.
+
+
+Connection = psycopg.Connection[TupleRow]
+
+
+#: How many candidates a search of the approximate index keeps: more find more, and cost more.
+DEFAULT_EF_SEARCH = 150
+
+
+# What suits the reads of a search: small statements by key, each planned once a connection.
+# No sequential scans: a plan made while a table was small would go on scanning it when it has grown. The retrievers are
+# planned anew for every call, because they are functions that EXECUTE their statement with the collection as a literal.
+# Parallel workers and JIT cost more than they save on queries of a few milliseconds.
+_SETTINGS = {
+    "plan_cache_mode": "auto",
+    "enable_seqscan": "off",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.ef_search": str(DEFAULT_EF_SEARCH),
+    "TimeZone": "UTC",
+}
+
+
+# Transactions write and report: statements of any shape, whose plans must fit what there is now.
+_TRANSACTIONS_SETTINGS = {"plan_cache_mode": "force_custom_plan", "enable_seqscan": "on"}
+
+
+_SEARCH_PATH = {False: "SET search_path = recollect, public", True: "SET LOCAL search_path = recollect, public"}
+
+
+# Where the login may take that role and does not have it already. From PostgreSQL 16 on, a member of a role need not be
+# allowed to take it. Where it may not, several tenants are refused (`recollect.store.catalogue`).
+_TAKE_ROLE = sql.SQL(
+    "SELECT set_config('role', {role}, {local}) FROM pg_roles WHERE rolname = {role} AND rolname <> current_user "
+    "AND pg_has_role(oid, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END)"
+)
+
+
+#: The last statement of those that set something for a session: what the session is told by.
+SESSION_MARK = sql.SQL("; SELECT current_setting('recollect.session', true)")
+
+
+def is_pooled(connection: Connection) -> bool:
+    """Whether there is a pooler in between, so that only what is set for a transaction holds."""
+    return connection.prepare_threshold is None
+
+
+def begin_session(connection: Connection, *, application: bool, settings: Mapping[str, str]) -> str | None:
+    """Make the settings of a new connection, unless a pooler is in between.
+
+    Args:
+        connection: Outside any transaction.
+        application: Whether it works as the role that owns nothing.
+        settings: Further ones.
+
+    Returns:
+        What `SESSION_MARK` asks for, so that a session that was not kept is noticed; None behind a pooler.
+    """
+    # A pooler answers the login itself, with a number of its own.
+    backend = connection.execute("SELECT pg_backend_pid()").fetchone()
+    if backend is None or backend[0] != connection.info.backend_pid:
+        give_up_session(connection)
+        return None
+    mark = secrets.token_hex(8)
+    statements = _state(local=False, application=application, settings={**settings, "recollect.session": mark})
+    connection.execute(sql.SQL("; ").join(statements))
+    return mark
+
+
+def give_up_session(connection: Connection) -> None:
+    """Keep nothing in the session from now on; statements prepared in one are not known to the next."""
+    connection.prepare_threshold = None
+
+
+def begin_transaction(
+    connection: Connection,
+    *,
+    tenant: int | None,
+    application: bool,
+    settings: Mapping[str, str],
+    reads: bool = False,
+    snapshot: bool = False,
+) -> sql.Composed:
+    """The statements that begin a transaction.
+
+    Args:
+        connection: Where; behind a pooler everything is set anew.
+        tenant: Whose rows it works on; None: nobody's.
+        application: Whether it works as the role that owns nothing.
+        settings: Further ones.
+        reads: Whether it only reads, as a search does.
+        snapshot: Whether every statement sees the same moment; then none can write.
+    """
+    begin = sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY" if snapshot else "BEGIN")
+    statements: list[sql.Composable] = [begin]
+    if is_pooled(connection):
+        statements += _state(local=True, application=application, settings=settings)
+    if not reads:
+        statements += [_set(name, value, local=True) for name, value in _TRANSACTIONS_SETTINGS.items()]
+    statements.append(_set("recollect.tenant_id", "" if tenant is None else str(tenant), local=True))
+    return sql.SQL("; ").join(statements)
+
+
+def _state(*, local: bool, application: bool, settings: Mapping[str, str]) -> list[sql.Composable]:
+    statements: list[sql.Composable] = [sql.SQL(_SEARCH_PATH[local])]
+    statements += [_set(name, value, local=local) for name, value in {**_SETTINGS, **settings}.items()]
+    if application:
+        statements.append(_TAKE_ROLE.format(role=sql.Literal(APPLICATION_ROLE), local=sql.Literal(local)))
+    return statements
+
+
+def _set(name: str, value: str, *, local: bool) -> sql.Composed:
+    scope = sql.SQL("SET LOCAL") if local else sql.SQL("SET")
+    # Names of settings hold at most one dot, between the prefix of an extension and its own.
+    return sql.SQL("{} {} = {}").format(scope, sql.Identifier(*name.split(".")), sql.Literal(value))
+
+
+# The driver's errors as the store's: the one place where they are translated.
+
+
+_REFUSED = (
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.ProgramLimitExceeded,
+    psycopg.errors.QueryCanceled,
+    psycopg.errors.SerializationFailure,
+)
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn the driver's errors into the store's."""
+    try:
+        yield
+    except psycopg.Error as exc:
+        raise _translated(exc) from exc
+
+
+def _translated(exc: psycopg.Error) -> RecollectError:
+    match exc:
+        case psycopg.errors.DiskFull():
+            return StoreFullError(
+                "The database's disk is full. What was acknowledged is safe; free some space and run the command again."
+            )
+        # PostgreSQL files the operating system's refusal under the same code as its own.
+        case psycopg.errors.InsufficientPrivilege() if "Permission denied" in _message(exc):
+            return StoreUnavailableError(
+                f"The database server may not open a file of its own ({_message(exc)}). Give all of its data directory "
+                "to the user that it runs as: chown -R."
+            )
+        case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
+            return StoreError(f"The database refused the operation: {_message(exc)}. Grant it, or use another role.")
+        case psycopg.Error(sqlstate=str(state)) if state in _RAISED:
+            return _RAISED[state](exc)
+        case psycopg.errors.DataCorrupted() | psycopg.errors.IndexCorrupted():
+            return StoreCorruptError(
+                f"A file of the database is damaged ({_message(exc)}). recollect db verify names the table or index, "
+                "and says what to do."
+            )
+        case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedColumn() | psycopg.errors.UndefinedFunction():
+            return SchemaVersionError(
+                f"The store's schema is not the one that this process opened ({_message(exc)}): another version of "
+                "recollect may have brought it up to date meanwhile. End this process, and start that version."
+            )
+    # The driver files these under operational errors, yet the database is well: this statement failed.
+    if isinstance(exc, _REFUSED):
+        return StoreError(f"The database refused the operation: {_message(exc)}.")
+    if isinstance(exc, psycopg.OperationalError):
+        return StoreUnavailableError(f"The database cannot be reached or went away: {_message(exc)}")
+    return StoreError(f"The database failed: {_message(exc)}")
+
+
+def _message(exc: psycopg.Error) -> str:
+    return (exc.diag.message_primary or str(exc).strip() or type(exc).__name__).rstrip(".")
+
+
+# What the routines raise.
+_RAISED: dict[str, Callable[[psycopg.Error], RecollectError]] = {
+    "RT001": lambda exc: TenantSuspendedError(
+        f"{_message(exc)}. It can neither be searched nor written to until it is resumed."
+    ),
+    "RT002": lambda exc: QuotaExceededError(**json.loads(exc.diag.message_detail or "{}")),
+    "RT003": lambda exc: IsolationError(
+        f"The store has several tenants, and {_message(exc)}: nothing is read or written over this connection. "
+        "recollect db check says what an administrator has to do."
+    ),
+    "RT004": lambda _: StoreError(
+        "The connection has lost its settings: no tenant is set. Nothing was read or written. Try again; a "
+        "connection pooler must not reset sessions between two statements."
+    ),
+    "RT005": lambda _: ModelChangedError(
+        "The collection was deleted, or its embedding model changed, while it was searched: try again."
+    ),
+}
+
+
+# Connection strings, checked before libpq reads them: its messages quote what it does not understand.
+
+
+#: The role that the program works as: it owns nothing, so that row-level security binds it.
+APPLICATION_ROLE = "recollect_app"
+
+
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+def require_dsn(dsn: str) -> str:
+    """A connection string that libpq reads as it was meant, as far as that can be seen.
+
+    Raises:
+        StoreUnavailableError: It is none, or a character of its password ends the password early. Nothing of it is
+            quoted.
+    """
+    try:
+        read = conninfo_to_dict(dsn)
+    except (ProgrammingError, ValueError, TypeError):
+        # Not `from exc`: a traceback would show the cause, which quotes a part of the password.
+        raise _malformed() from None
+    ports = str(read.get("port", "")).split(",")
+    if "\0" in dsn or _cut_short(dsn) or not all(port.isdecimal() or not port for port in ports):
+        raise _malformed()
+    return dsn
+
+
+def application_dsn(dsn: str) -> str:
+    """The same database, to be logged into as the role that owns nothing; the embedded server lets it in."""
+    return make_conninfo(dsn, user=APPLICATION_ROLE)
+
+
+def _cut_short(dsn: str) -> bool:
+    """Whether an ``@`` or ``/`` of a URL's password was taken for the one behind the password."""
+    scheme = next((scheme for scheme in _SCHEMES if dsn.startswith(scheme)), None)
+    if scheme is None:
+        return False
+    authority, _, rest = dsn.removeprefix(scheme).partition("/")
+    return authority.count("@") > 1 or ("@" in rest and bool(authority) and "@" not in authority)
+
+
+def _malformed() -> StoreUnavailableError:
+    return StoreUnavailableError(
+        "Not a PostgreSQL DSN (it is not shown, because it may hold a password). It reads "
+        "postgresql://user:password@host:5432/database or key=value pairs. In a URL, write @ / : and % of a password "
+        "as %40 %2F %3A and %25; between key=value pairs, quote a value that has blanks: password='my secret'."
+    )

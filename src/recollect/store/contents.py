@@ -13,9 +13,8 @@ from recollect.model import Heading, PageSpan, Scope
 from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart
 from recollect.model.original import Original
 from recollect.model.outline import page_at, section_path
-from recollect.store.database import Database, rows
-from recollect.store.originals import stored_pieces
-from recollect.store.revision import CollectionRevision
+from recollect.store.database import CollectionRevision, Database, rows
+from recollect.store.files import stored_pieces
 from recollect.store.rights import access_params, may_read_version
 from recollect.store.sql import queries
 

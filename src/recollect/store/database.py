@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from threading import Semaphore
-from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar
+from typing import Any, LiteralString, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
@@ -22,15 +22,25 @@ from recollect.fair_share import FairShare
 from recollect.forking import leave_to_parent, renew_in_children
 from recollect.interruption import stoppable
 from recollect.model import Scope, asked_for
-from recollect.store.connections import CheckOut, PoolUsage, Revival, Room, cancel, cut_off, roll_back, usage
-from recollect.store.driver_errors import translated_errors
-from recollect.store.dsn import require_dsn
-from recollect.store.session_state import SESSION_MARK, begin_session, begin_transaction, give_up_session, is_pooled
-from recollect.store.session_state import Connection as Connection
+from recollect.store.connections import (
+    SESSION_MARK,
+    CheckOut,
+    PoolUsage,
+    Revival,
+    Room,
+    begin_session,
+    begin_transaction,
+    cancel,
+    cut_off,
+    give_up_session,
+    is_pooled,
+    require_dsn,
+    roll_back,
+    translated_errors,
+    usage,
+)
+from recollect.store.connections import Connection as Connection
 from recollect.store.sql import newest_migration
-
-if TYPE_CHECKING:
-    from recollect.store.revision import CollectionRevision
 
 _Result = TypeVar("_Result")
 
@@ -73,6 +83,14 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
         ) from exc
 
 
+class CollectionRevision(NamedTuple):
+    """A collection as it was found: whatever changes in it, or who may read it, gives it a later revision."""
+
+    tenant_id: int
+    collection_id: int
+    revision: int
+
+
 class ReadReplica(Protocol):
     """What reads may be done on instead: `recollect.store.replica.Replica`."""
 
@@ -93,7 +111,7 @@ class Database:
     """A pool of connections to one store.
 
     Safe to share between threads. Connections are opened on demand and closed by `close`. They work as a role that owns
-    nothing, so that row-level security binds every statement (`recollect.store.isolation`); those of `autocommit` are
+    nothing, so that row-level security binds every statement (`recollect.store.catalogue`); those of `autocommit` are
     the owner's.
 
     Args:

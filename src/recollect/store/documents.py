@@ -13,9 +13,8 @@ from recollect.model import Scope
 from recollect.model.arguments import whole_number
 from recollect.model.collection import Collection
 from recollect.model.document_record import DocumentRecord
-from recollect.model.source import SourceType
+from recollect.model.source import SourceType, ends, told_apart
 from recollect.store.database import Database, rows
-from recollect.store.identities import ends, told_apart
 from recollect.store.rights import access_params, may_find, may_read_version, met, require_changeable
 from recollect.store.sql import queries
 

@@ -12,11 +12,9 @@ from types import TracebackType
 from recollect.errors import StoreUnavailableError
 from recollect.forking import renew_in_children
 from recollect.store._folder import Folder
-from recollect.store._server_account import require_reachable_by_servers
-from recollect.store._server_binaries import installation
+from recollect.store._server_account import installation, require_reachable_by_servers
 from recollect.store._server_control import ServerControl
-from recollect.store._server_errors import explain_os_error
-from recollect.store._server_files import Layout, UserHold, exclusive, in_use, remove_short_name
+from recollect.store._server_files import Layout, UserHold, exclusive, explain_os_error, in_use, remove_short_name
 from recollect.store._server_process import ServerProcess
 
 _LOGGER = logging.getLogger(__name__)

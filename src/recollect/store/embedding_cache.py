@@ -17,7 +17,7 @@ from recollect.store.sql import queries
 from recollect.store.wire import halfvecs
 
 if TYPE_CHECKING:
-    from recollect.store.search_rows import Floats
+    from recollect.store.search import Floats
 
 _SQL = queries("embedding_cache")
 

@@ -16,11 +16,11 @@ from psycopg import sql
 
 from recollect.model import Scope
 from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt, ScrubReport
-from recollect.store.audit import record
+from recollect.store.admission import forget_replies
 from recollect.store.closing import close_documents, count_closed, with_attached
 from recollect.store.database import Connection, Database, rows
 from recollect.store.files import delete_of_documents
-from recollect.store.idempotency import forget_replies
+from recollect.store.logs import record
 from recollect.store.memory import reader
 from recollect.store.scrub import Scrubber
 from recollect.store.sql import queries

@@ -14,7 +14,7 @@ from recollect.model.collection import Collection
 from recollect.model.principal import EVERYONE
 from recollect.model.source import MANUAL_SOURCE
 from recollect.store.database import Connection, Database, rows
-from recollect.store.originals import stored_pieces
+from recollect.store.files import stored_pieces
 from recollect.store.rights import access_params, may_find, may_read_version, owns_nothing
 from recollect.store.sql import queries
 

@@ -16,7 +16,7 @@ from recollect.model.facts import Fact, FactEvidence
 from recollect.model.memory import Episode
 from recollect.store.database import Connection, Database, rows
 from recollect.store.memory import episode_of, reader
-from recollect.store.search_rows import Floats, Ints, to_sparse
+from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
 
 _SQL = queries("facts")

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from recollect.model import Scope
 from recollect.model.feedback import FeedbackCounts
 from recollect.model.memory import SessionRecord
+from recollect.store.admission import note_effect
 from recollect.store.database import Database, rows
-from recollect.store.idempotency import note_effect
 from recollect.store.memory import reader
 from recollect.store.sql import queries
 

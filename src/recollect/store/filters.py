@@ -23,9 +23,9 @@ from recollect.model.filter import (
     top_level,
 )
 from recollect.model.search_options import TimeLimits, time_limits
+from recollect.model.source import ends
 from recollect.model.time import DatedRange
 from recollect.store.database import Database, rows
-from recollect.store.identities import ends
 from recollect.store.sql import queries
 
 _SQL = queries("filters")

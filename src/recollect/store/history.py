@@ -12,12 +12,11 @@ from recollect.errors import NotFoundError
 from recollect.model import Document, IngestResult, Scope
 from recollect.model.document import ExpiryPolicy
 from recollect.model.history import DocumentHistory, VersionRecord
-from recollect.store.audit import record
-from recollect.store.closing import close_versions, lock_with_attached, moment_of_change
+from recollect.store.closing import close_versions, lock_with_attached, moment_of_change, store_lifetimes
 from recollect.store.database import Connection, Database, rows
 from recollect.store.dense_index import EF_CONSTRUCTION, INDEX_THRESHOLD_CHUNKS
-from recollect.store.expiry import store_lifetimes
 from recollect.store.indexes import drop_concurrently, drop_leftovers, one_at_a_time, settings_of
+from recollect.store.logs import record
 from recollect.store.rights import access_params, may_find, may_read_version
 from recollect.store.sql import queries
 from recollect.store.tuning import Machine, index_build_settings

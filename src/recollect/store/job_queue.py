@@ -9,20 +9,25 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
+import sys
 import threading
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
+import psutil
 import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from recollect.errors import StoreError
+from recollect.model import Scope
 from recollect.store.database import Database, rows
 from recollect.store.sql import queries
-from recollect.store.worker_processes import has_ended, machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,26 +37,35 @@ if TYPE_CHECKING:
 
     from recollect.store.database import Connection
 
+
 logger = logging.getLogger(__name__)
 
+
 _SQL = queries("job_queue")
+
 
 # Procrastinate's functions and triggers expect their tables in the search path.
 _SEARCH_PATH: LiteralString = "SET LOCAL search_path = recollect_jobs, pg_temp"
 
+
 # A worker whose session has ended may be about to open another one: it has as long as so many heartbeats take.
 _MISSED_BEATS = 2.5
 
+
 _JOIN_SECONDS = 10.0
+
 
 #: Of what is done every so often; a worker that takes jobs of named queues does it where this is one of them.
 UPKEEP = "upkeep"
 
+
 #: What whoever listens is told where a job that runs is to stop, as procrastinate's trigger says it.
 STOP = "abort_job_requested"
 
+
 # A connection that waits to be told is opened anew so long after it was lost; jobs are looked for meanwhile.
 _RECONNECT_SECONDS = 2.0
+
 
 # Whoever no longer listens waits so long at most.
 _LISTEN_SECONDS = 0.2
@@ -316,3 +330,79 @@ class JobQueue:
                     with suppress(StoreError, psycopg.Error):
                         held.close()
                     closing.wait(self.heartbeats.every_seconds)
+
+
+# Which workers of this machine have ended, as their processes tell long before their heartbeats are missed.
+
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+_NAMESPACE = Path("/proc/self/ns/pid")
+
+
+@cache
+def machine() -> str:
+    """Names where this process runs: two processes with the same name there see each other's numbers.
+
+    A host's name alone does not tell: containers may share it, whose processes have numbers of their own, and so may
+    machines that were copied. So the name is that of one start of one kernel, and of one space of process numbers.
+    Where the system does not tell these, it is a name that no other process has, and heartbeats alone tell who is gone.
+    """
+    try:
+        if sys.platform == "linux":
+            told = f"{_BOOT.read_text(encoding='ascii').strip()} {_NAMESPACE.readlink()}"
+        else:
+            told = f"{psutil.boot_time():.0f}"
+    except OSError:
+        told = f"{os.getpid()} {os.urandom(8).hex()}"
+    return f"{socket.gethostname()} {told}"
+
+
+def has_ended(process: int) -> bool:
+    """Whether no process of this machine has a number, or it is one that was ended and that nobody has asked after.
+
+    One whose number was given to another process since counts as running.
+    """
+    try:
+        status: str = psutil.Process(process).status()
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.Error:
+        return False
+    return status == psutil.STATUS_ZOMBIE
+
+
+# Who does what is to be done every so many hours: of several processes, one.
+
+
+_UPKEEP = queries("upkeep")
+
+
+class UpkeepRepository:
+    """Keeps when periodic tasks were begun.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(self, scope: Scope, task: str, *, every_seconds: float) -> bool:
+        """Whether a task of the tenant is due; then it counts as begun, and nobody else is told so.
+
+        Args:
+            scope: Whose task.
+            task: Its name.
+            every_seconds: Seconds from one beginning to the next.
+        """
+        params = {"tenant_id": scope.tenant_id, "task": task, "seconds": every_seconds}
+        with self._database.transaction(scope) as connection:
+            return bool(rows(connection, _UPKEEP["claim"], params))
+
+
+def every_tenant(database: Database) -> list[Scope]:
+    """A scope of each tenant that is not suspended, for what is done for all of them."""
+    with database.autocommit() as connection:
+        return [Scope(tenant_id=row[0]) for row in rows(connection, _UPKEEP["tenants"])]

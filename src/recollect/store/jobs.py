@@ -16,9 +16,9 @@ from psycopg.types.json import Jsonb
 
 from recollect.errors import ConflictError, NotFoundError
 from recollect.model.job import ENDED, Asker, Job, JobRun, JobStage, JobStatus, NewJob, RunEnd
+from recollect.store.admission import note_effect
 from recollect.store.database import Database, records, rows
 from recollect.store.documents import record_of
-from recollect.store.idempotency import note_effect
 from recollect.store.rights import asker_params
 from recollect.store.sql import queries
 

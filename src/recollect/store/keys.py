@@ -13,9 +13,9 @@ from psycopg.types.json import Jsonb
 from recollect.errors import AuthenticationError, ConflictError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.model import Principal, Scope
 from recollect.model.key import AccessScope, ApiKey, KeyText, KnownUser, WidgetUse
-from recollect.store.audit import record
+from recollect.store.admission import note_effect
 from recollect.store.database import Connection, Database, rows
-from recollect.store.idempotency import note_effect
+from recollect.store.logs import record
 from recollect.store.sql import queries
 
 _SQL = queries("keys")

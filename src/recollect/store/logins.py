@@ -13,8 +13,8 @@ from psycopg.types.json import Jsonb
 from recollect.errors import AuthenticationError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.model import Principal, Scope
 from recollect.model.key import AccessScope, KeyText, Login, LoginMethod
-from recollect.store.audit import record
 from recollect.store.database import Connection, Database, rows
+from recollect.store.logs import record
 from recollect.store.sql import queries
 
 _SQL = queries("logins")

@@ -1,4 +1,4 @@
-"""Conversations in the store: sessions, their turns, and how often those were found."""
+"""Conversations in the store: sessions, their turns, how often those were found, and how they are forgotten."""
 
 from __future__ import annotations
 
@@ -15,19 +15,134 @@ from psycopg.types.json import Jsonb
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
-from recollect.model.memory import Episode, SessionRecord, Turn
-from recollect.store.audit import record
-from recollect.store.copying import copy_into
+from recollect.model.memory import ConversationEntry, Episode, SessionRecord, Turn
+from recollect.store.admission import forget_replies, note_effect
 from recollect.store.database import Connection, Database, rows
-from recollect.store.idempotency import forget_replies, note_effect
-from recollect.store.search_rows import Floats, Ints, to_sparse
+from recollect.store.logs import record
+from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
+from recollect.store.wire import copy_into
+
+# Erasing single turns: what was made of them goes, and the turns behind them are indexed without them.
+
+
+_FORGETTING = queries("memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """A turn among those that are indexed with it.
+
+    Attributes:
+        before: The turns before it, oldest first.
+        turn: The turn.
+        after: The turns behind it that are indexed with it.
+    """
+
+    before: tuple[Episode, ...]
+    turn: Episode
+    after: tuple[Episode, ...]
+
+    @property
+    def episode_ids(self) -> list[int]:
+        """Of all of them, in their order."""
+        return [one.episode_id for one in (*self.before, self.turn, *self.after)]
+
+
+class ForgettingRepository:
+    """Erases single turns of conversations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def neighbourhood(self, scope: Scope, session: SessionRecord, position: int, *, reach: int) -> Neighbourhood | None:
+        """The turn at a position, with so many before and behind it; None where there is none."""
+        with self._database.single_reads(scope) as connection:
+            found = _around(connection, scope, session, position, reach)
+        at = next((index for index, one in enumerate(found) if one.position == position), None)
+        if at is None:
+            return None
+        return Neighbourhood(tuple(found[:at]), found[at], tuple(found[at + 1 :]))
+
+    def erase(
+        self,
+        scope: Scope,
+        session: SessionRecord,
+        place: Neighbourhood,
+        *,
+        own_lexemes: Ints,
+        following: Sequence[PreparedTurn],
+        reach: int,
+        actor: str,
+    ) -> bool:
+        """Remove a turn with its vector, words, counts, and the facts drawn from it, physically, leaving a receipt.
+
+        Args:
+            scope: Whose.
+            session: Its conversation.
+            place: The turn among its neighbours, as they were read.
+            own_lexemes: Of the turn alone, none twice.
+            following: The turns behind it, prepared to follow the turns before it.
+            reach: As for `neighbourhood`.
+            actor: Who asks, for the receipt.
+
+        Returns:
+            False where the neighbours are others now: nothing was done.
+        """
+        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id}
+        erased = {**params, "episode_id": place.turn.episode_id, "episode_ids": [place.turn.episode_id]}
+        lexemes = {**params, "lexemes": own_lexemes.tolist()}
+        with self._database.transaction(scope) as connection:
+            rows(connection, _FORGETTING["lock_session"], params)
+            now = _around(connection, scope, session, place.turn.position, reach)
+            if [one.episode_id for one in now] != place.episode_ids:
+                return False
+            facts = connection.execute(_FACTS["delete_drawn_from_turns"], erased).rowcount
+            connection.execute(_FORGETTING["delete_turn"], erased)
+            for one, prepared in zip(place.after, following, strict=True):
+                _reindex(connection, scope, one.episode_id, prepared)
+            connection.execute(_FORGETTING["uncount_terms"], lexemes)
+            connection.execute(_FORGETTING["drop_terms"], lexemes)
+            connection.execute(_FORGETTING["recount"], params)
+            note_forgotten(connection, scope, session.name, actor=actor, turns=1, facts=facts)
+        return True
+
+
+def _around(connection: Connection, scope: Scope, session: SessionRecord, position: int, reach: int) -> list[Episode]:
+    params = {
+        "tenant_id": scope.tenant_id,
+        "session_id": session.session_id,
+        "position": position,
+        "reach": reach,
+    }
+    return [episode_of(row) for row in rows(connection, _FORGETTING["turn"], params)]
+
+
+def _reindex(connection: Connection, scope: Scope, episode_id: int, prepared: PreparedTurn) -> None:
+    params = {
+        "tenant_id": scope.tenant_id,
+        "episode_id": episode_id,
+        "embedding": HalfVector(prepared.embedding),
+        "length": prepared.length,
+        "lexemes": prepared.lexemes.tolist(),
+        "weights": to_sparse(prepared.lexemes, prepared.weights),
+    }
+    connection.execute(_FORGETTING["reindex_vector"], params)
+    connection.execute(_FORGETTING["reindex_words"], params)
+
 
 _SQL = queries("memory")
+
+
 _FACTS = queries("facts")
 
+
 _EPISODE_TYPES = "int4 int8 int8 int4 text text text timestamptz timestamptz jsonb"
+
+
 _VECTOR_TYPES = "int4 int8 int8 int4 timestamptz timestamptz halfvec"
+
+
 _LEXICAL_TYPES = "int4 int8 int8 int4 timestamptz timestamptz float4 int4[] sparsevec"
 
 
@@ -441,3 +556,76 @@ def _copy(connection: Connection, statement: LiteralString, types: str, records:
         copy.set_types(types.split())
         for record in records:
             copy.write_row(record)
+
+
+# Conversations as people look at them: with titles, found by their words, with what is said of their answers.
+
+_CONVERSATIONS = queries("conversations")
+
+
+class ConversationRepository:
+    """Lists and names conversations, and keeps what is said of their answers."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def overview(
+        self,
+        scope: Scope,
+        *,
+        text: str | None = None,
+        user: str | None = None,
+        limit: int = 100,
+        after: tuple[datetime, int] | None = None,
+    ) -> list[ConversationEntry]:
+        """Conversations with something in them, the one with the latest turn first.
+
+        Args:
+            scope: Whose.
+            text: Only those whose title or turns hold this, in whatever case.
+            user: Only this user's.
+            limit: How many at most.
+            after: When the last one of the page before was updated, and its number.
+        """
+        at, number = after or (None, None)
+        params = {
+            **reader(scope),
+            "text": text,
+            "user_id": user,
+            "limit": limit,
+            "after_at": at,
+            "after_id": number,
+        }
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _CONVERSATIONS["overview"], params)
+        return [ConversationEntry(record=session_of(row[:-1]), opening=row[-1] or "") for row in found]
+
+    def latest(self, scope: Scope, session: SessionRecord, *, before: int | None, limit: int) -> list[Episode]:
+        """The last turns of a session, or the last before a position, in their order."""
+        params = {
+            "tenant_id": scope.tenant_id,
+            "session_id": session.session_id,
+            "before": before,
+            "limit": limit,
+            "as_of": scope.as_of,
+        }
+        with self._database.single_reads(scope) as connection:
+            return [episode_of(row) for row in reversed(rows(connection, _CONVERSATIONS["turns_before"], params))]
+
+    def rename(self, scope: Scope, session: SessionRecord, title: str | None) -> None:
+        """Call a conversation something; None: by the words that it begins with."""
+        named = {} if title is None else {"title": title}
+        params = {"tenant_id": scope.tenant_id, "session_id": session.session_id, "named": Jsonb(named)}
+        with self._database.transaction(scope) as connection:
+            connection.execute(_CONVERSATIONS["rename"], params)
+
+    def judge(self, scope: Scope, session: SessionRecord, position: int, *, helpful: bool) -> bool:
+        """Keep whether an answer helped; returns whether nobody had said so before."""
+        params = {
+            "tenant_id": scope.tenant_id,
+            "session_id": session.session_id,
+            "position": str(position),
+            "helpful": helpful,
+        }
+        with self._database.transaction(scope) as connection:
+            return bool(rows(connection, _CONVERSATIONS["judge"], params))

@@ -22,9 +22,8 @@ from recollect.store.catalogue import (
     sound_digests,
     unknown_routines,
 )
+from recollect.store.connections import APPLICATION_ROLE, translated_errors
 from recollect.store.database import Connection, connect
-from recollect.store.driver_errors import translated_errors
-from recollect.store.dsn import APPLICATION_ROLE
 
 logger = logging.getLogger(__name__)
 

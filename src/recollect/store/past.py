@@ -8,8 +8,9 @@ what is current still; the few rows elsewhere are compared one by one, by their 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from psycopg.rows import TupleRow
@@ -21,11 +22,14 @@ from recollect.store.sql import queries
 
 _SQL = queries("past")
 
+
 #: Up to so many chunks of a part are compared one by one: about what an index takes to find none among many others.
 FEW_CHUNKS = 5_000
 
+
 #: What no segment holds yet is compared one by one, up to so many chunks.
 MOST_CHUNKS = 60_000
+
 
 # Below this share of a segment's rows an index goes through too many others; the estimate is good to a sixty-fourth.
 _FEW = 1 / 32
@@ -144,3 +148,94 @@ def _versions(collection: Collection, chunks: int) -> int:
     if not collection.chunk_count or not collection.document_count:
         return chunks
     return max(1, chunks * collection.document_count // collection.chunk_count)
+
+
+# What became of versions, and which other documents of its edition group a document has.
+
+
+_STALENESS = queries("staleness")
+
+
+#: A larger group is a series (minutes, reports, logs), in which no member takes the place of another.
+LARGEST_GROUP = 6
+
+
+@dataclass(frozen=True, slots=True)
+class VersionEnd:
+    """How a version ended.
+
+    Attributes:
+        at: When.
+        expired: Whether its time was over.
+        replaced: Whether the next version took its place then.
+    """
+
+    at: datetime
+    expired: bool
+    replaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """Another document of an edition group.
+
+    Attributes:
+        source: Its path.
+        event_time: Of its version.
+        text: Of its chunk that is nearest to the passage it was looked up for.
+        department: Of its version.
+    """
+
+    document_id: int
+    source: str
+    event_time: datetime | None
+    text: str
+    department: str | None
+
+
+class StalenessRepository:
+    """Looks up what makes a passage stale.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def endings(self, scope: Scope, version_ids: Sequence[int]) -> dict[int, VersionEnd]:
+        """Of given versions, those that are known no longer, and how they ended."""
+        params = {"tenant_id": scope.tenant_id, "version_ids": list(version_ids)}
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _STALENESS["endings"], params)
+        return {
+            row[0]: VersionEnd(row[1], expired=row[2], replaced=row[3] is not None and row[3] <= row[1])
+            for row in found
+        }
+
+    def siblings(self, scope: Scope, collection: Collection, passages: Mapping[int, int]) -> dict[int, list[Sibling]]:
+        """Other documents of the same edition groups, as of the scope's moment, that its principal may read.
+
+        Args:
+            scope: Whose, and as of when.
+            collection: Where.
+            passages: The document id of each passage's chunk id.
+
+        Returns:
+            By chunk id; a group of more than `LARGEST_GROUP` others has none.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "space_id": collection.space_id,
+            "as_of": scope.as_of,
+            "access_ids": None if collection.access_ids is None else list(collection.access_ids),
+            "chunk_ids": list(passages),
+            "document_ids": list(passages.values()),
+            "limit": LARGEST_GROUP,
+        }
+        with self._database.single_reads(scope) as connection:
+            found = rows(connection, _STALENESS["siblings"], params)
+        siblings: dict[int, list[Sibling]] = {}
+        for chunk_id, *values in found:
+            siblings.setdefault(chunk_id, []).append(Sibling(*values))
+        return siblings

@@ -13,7 +13,7 @@ from recollect.model import Scope
 from recollect.model.memory import Episode
 from recollect.store.database import Database, rows
 from recollect.store.memory import episode_of, reader
-from recollect.store.search_rows import CandidateRows, Floats, candidate_rows, to_sparse
+from recollect.store.search import CandidateRows, Floats, candidate_rows, to_sparse
 from recollect.store.sql import queries
 
 _SQL = queries("memory")

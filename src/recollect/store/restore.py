@@ -24,9 +24,9 @@ from recollect.errors import (
     UsageError,
 )
 from recollect.model import Scope
-from recollect.store._archive import Manifest, OpenedArchive, TableEntry
+from recollect.store.backup import Manifest, OpenedArchive, TableEntry
+from recollect.store.connections import translated_errors
 from recollect.store.database import Connection, connect, rows
-from recollect.store.driver_errors import translated_errors
 from recollect.store.migrate import code_schema_version, complete_schema, replace_schema, schema_digest
 from recollect.store.sql import queries
 from recollect.store.store import Store

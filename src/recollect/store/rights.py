@@ -14,7 +14,6 @@ from recollect.errors import NotFoundError, PermissionDeniedError
 from recollect.forking import renew_in_children
 from recollect.model import Scope
 from recollect.store.database import Connection, Database, rows
-from recollect.store.search_rows import collection_params
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
@@ -203,36 +202,3 @@ def require_changeable(connection: Connection, scope: Scope, document_ids: Seque
                 f"You may not change the document {document_id}: you do not own its collection, nor did you store it "
                 "as the writer that you still are. Ask one of its owners."
             )
-
-
-# Which words stand in what a caller may read: numbers of the whole collection would tell of what is hidden.
-
-
-_TERMS = queries("readable_terms")
-
-
-class ReadableTermRepository:
-    """Looks at the current chunks of a collection that a caller may read, one by one: not for every search.
-
-    A collection that may be read whole (`Collection.access_ids` None) is not asked about here; its counts are known,
-    see `SearchRepository.document_frequencies`.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
-        """In how many readable chunks each lexeme stands."""
-        return dict(self._rows("frequencies", scope, collection, lexemes))
-
-    def present(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> set[int]:
-        """Those of the lexemes that stand in a readable chunk at least; each is looked for until it is found."""
-        return {row[0] for row in self._rows("present", scope, collection, lexemes)}
-
-    def _rows(self, query: str, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> list[Any]:
-        params = {**collection_params(scope, collection), "lexemes": list(lexemes)}
-        with self._database.single_reads(scope) as connection:
-            return rows(connection, _TERMS[query], params)

@@ -25,8 +25,8 @@ from recollect.errors import StoreError, StoreUnavailableError
 from recollect.model import Scope
 from recollect.model.audit import AuditEntry
 from recollect.model.history import ScrubReport
-from recollect.store.audit import AuditRepository
 from recollect.store.database import Connection, Database, rows
+from recollect.store.logs import AuditRepository
 from recollect.store.sql import queries
 from recollect.store.tuning import index_build_settings, this_machine
 

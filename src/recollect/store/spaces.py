@@ -19,16 +19,16 @@ from psycopg.types.json import Jsonb
 from recollect.errors import ConflictError, ModelChangedError, NotFoundError, StoreError
 from recollect.model import Scope
 from recollect.model.space import Space
-from recollect.store.audit import record
+from recollect.store.connections import translated_errors
 from recollect.store.database import Connection, Database, connect, rows
-from recollect.store.driver_errors import translated_errors
 from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.indexes import drop_space_indexes, holds
+from recollect.store.logs import record
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
-    from recollect.store.search_rows import Floats
+    from recollect.store.search import Floats
 
 _SQL = queries("spaces")
 _WRITER = queries("writer")

@@ -12,7 +12,7 @@ from recollect.store.collections import CollectionRepository
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_read
 from recollect.store.sql import queries
-from recollect.store.verification.reading import CHECKS, CollectionSnapshot, Findings, StoredVersion, outside, snapshot
+from recollect.store.verification import CHECKS, CollectionSnapshot, Findings, StoredVersion, outside, snapshot
 
 _SQL = queries("status")
 

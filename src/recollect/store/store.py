@@ -11,58 +11,53 @@ from recollect.errors import ConfigurationError
 from recollect.forking import computes_properties
 from recollect.model.document import ExpiryPolicy
 from recollect.model.principal import DefaultPermissions
+from recollect.store.catalogue import require_isolation
+from recollect.store.connections import application_dsn as application_login_of
 from recollect.store.database import Database
 from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, DenseIndexer
-from recollect.store.dsn import application_dsn as application_login_of
 from recollect.store.embedded import EmbeddedServer
-from recollect.store.isolation import require_isolation
 from recollect.store.migrate import migrate
 from recollect.store.tuning import this_machine
 
 if TYPE_CHECKING:
     from recollect.store.access import AccessRepository
     from recollect.store.access_log import AccessLogRepository
-    from recollect.store.acronyms import AcronymRepository
-    from recollect.store.activity import ActivityRepository
+    from recollect.store.activity import ActivityRepository, SearchHealthRepository
+    from recollect.store.admission import IdempotencyRepository, LimitRepository
     from recollect.store.attachments import AttachmentRepository
-    from recollect.store.audit import AuditRepository
+    from recollect.store.closing import ExpiryRepository
     from recollect.store.collections import CollectionNoteRepository, CollectionRepository
     from recollect.store.contents import ContentRepository
-    from recollect.store.conversations import ConversationRepository
     from recollect.store.document_sessions import DocumentSessionRepository
     from recollect.store.documents import DocumentRepository
     from recollect.store.erasure import ErasureRepository, QuoteRepository
-    from recollect.store.expiry import ExpiryRepository
     from recollect.store.export import ExportRepository
     from recollect.store.facts import FactRepository
     from recollect.store.feedback import FeedbackRepository
-    from recollect.store.files import FileRepository
-    from recollect.store.forgetting import ForgettingRepository
+    from recollect.store.files import FileRepository, UploadRepository
     from recollect.store.history import HistoryIndexer, HistoryRepository
-    from recollect.store.idempotency import IdempotencyRepository
+    from recollect.store.job_queue import UpkeepRepository
     from recollect.store.jobs import JobRepository
     from recollect.store.keys import KeyRepository
-    from recollect.store.limits import LimitRepository
     from recollect.store.listing import DuplicateRepository, ListingRepository
     from recollect.store.logins import LoginRepository
-    from recollect.store.memory import MemoryRepository
-    from recollect.store.originals import UploadRepository
-    from recollect.store.past import PastRepository
+    from recollect.store.logs import AuditRepository, RequestLogRepository
+    from recollect.store.memory import ConversationRepository, ForgettingRepository, MemoryRepository
+    from recollect.store.past import PastRepository, StalenessRepository
     from recollect.store.recall import RecallRepository
     from recollect.store.replica import Replica
-    from recollect.store.request_log import RequestLogRepository
-    from recollect.store.rights import ReadableTermRepository
     from recollect.store.saved_cases import SavedCaseRepository
     from recollect.store.scrub import Scrubber
-    from recollect.store.search import SearchRepository
-    from recollect.store.search_health import SearchHealthRepository
+    from recollect.store.search import (
+        AcronymRepository,
+        ReadableTermRepository,
+        SearchRepository,
+        TokenVectorRepository,
+    )
     from recollect.store.sources import SourceItemRepository, SourceRepository
     from recollect.store.spaces import SpaceRepository
-    from recollect.store.staleness import StalenessRepository
     from recollect.store.status import StatusRepository
     from recollect.store.tenants import ShareRepository, TenantDirectory
-    from recollect.store.token_vectors import TokenVectorRepository
-    from recollect.store.upkeep import UpkeepRepository
     from recollect.store.why_not import StandingRepository
     from recollect.store.writer import DocumentWriter
 
@@ -107,43 +102,43 @@ class Store:
     contents: ContentRepository = _made_on_use("contents", "ContentRepository")
     documents: DocumentRepository = _made_on_use("documents", "DocumentRepository")
     document_sessions: DocumentSessionRepository = _made_on_use("document_sessions", "DocumentSessionRepository")
-    expiry: ExpiryRepository = _made_on_use("expiry", "ExpiryRepository")
-    audit: AuditRepository = _made_on_use("audit", "AuditRepository")
-    uploads: UploadRepository = _made_on_use("originals", "UploadRepository")
+    expiry: ExpiryRepository = _made_on_use("closing", "ExpiryRepository")
+    audit: AuditRepository = _made_on_use("logs", "AuditRepository")
+    uploads: UploadRepository = _made_on_use("files", "UploadRepository")
     files: FileRepository = _made_on_use("files", "FileRepository")
     collection_notes: CollectionNoteRepository = _made_on_use("collections", "CollectionNoteRepository")
-    upkeep: UpkeepRepository = _made_on_use("upkeep", "UpkeepRepository")
+    upkeep: UpkeepRepository = _made_on_use("job_queue", "UpkeepRepository")
     quotes: QuoteRepository = _made_on_use("erasure", "QuoteRepository")
     access: AccessRepository = _made_on_use("access", "AccessRepository")
     access_log: AccessLogRepository = _made_on_use("access_log", "AccessLogRepository")
     activity: ActivityRepository = _made_on_use("activity", "ActivityRepository")
-    acronyms: AcronymRepository = _made_on_use("acronyms", "AcronymRepository")
-    token_vectors: TokenVectorRepository = _made_on_use("token_vectors", "TokenVectorRepository")
+    acronyms: AcronymRepository = _made_on_use("search", "AcronymRepository")
+    token_vectors: TokenVectorRepository = _made_on_use("search", "TokenVectorRepository")
     spaces: SpaceRepository = _made_on_use("spaces", "SpaceRepository")
     search: SearchRepository = _made_on_use("search", "SearchRepository")
-    readable_terms: ReadableTermRepository = _made_on_use("rights", "ReadableTermRepository")
-    search_health: SearchHealthRepository = _made_on_use("search_health", "SearchHealthRepository")
+    readable_terms: ReadableTermRepository = _made_on_use("search", "ReadableTermRepository")
+    search_health: SearchHealthRepository = _made_on_use("activity", "SearchHealthRepository")
     status: StatusRepository = _made_on_use("status", "StatusRepository")
     standings: StandingRepository = _made_on_use("why_not", "StandingRepository")
     exports: ExportRepository = _made_on_use("export", "ExportRepository")
     jobs: JobRepository = _made_on_use("jobs", "JobRepository")
-    idempotency: IdempotencyRepository = _made_on_use("idempotency", "IdempotencyRepository")
+    idempotency: IdempotencyRepository = _made_on_use("admission", "IdempotencyRepository")
     keys: KeyRepository = _made_on_use("keys", "KeyRepository")
-    limits: LimitRepository = _made_on_use("limits", "LimitRepository")
+    limits: LimitRepository = _made_on_use("admission", "LimitRepository")
     listing: ListingRepository = _made_on_use("listing", "ListingRepository")
     logins: LoginRepository = _made_on_use("logins", "LoginRepository")
-    conversations: ConversationRepository = _made_on_use("conversations", "ConversationRepository")
+    conversations: ConversationRepository = _made_on_use("memory", "ConversationRepository")
     memory: MemoryRepository = _made_on_use("memory", "MemoryRepository")
     recalls: RecallRepository = _made_on_use("recall", "RecallRepository")
     facts: FactRepository = _made_on_use("facts", "FactRepository")
     feedback: FeedbackRepository = _made_on_use("feedback", "FeedbackRepository")
-    forgetting: ForgettingRepository = _made_on_use("forgetting", "ForgettingRepository")
+    forgetting: ForgettingRepository = _made_on_use("memory", "ForgettingRepository")
     past: PastRepository = _made_on_use("past", "PastRepository")
-    requests: RequestLogRepository = _made_on_use("request_log", "RequestLogRepository")
+    requests: RequestLogRepository = _made_on_use("logs", "RequestLogRepository")
     attachments: AttachmentRepository = _made_on_use("attachments", "AttachmentRepository")
     source_items: SourceItemRepository = _made_on_use("sources", "SourceItemRepository")
     sources: SourceRepository = _made_on_use("sources", "SourceRepository")
-    staleness: StalenessRepository = _made_on_use("staleness", "StalenessRepository")
+    staleness: StalenessRepository = _made_on_use("past", "StalenessRepository")
     saved_cases: SavedCaseRepository = _made_on_use("saved_cases", "SavedCaseRepository")
 
     def __init__(

@@ -16,7 +16,7 @@ from recollect.model.arguments import whole_number
 from recollect.model.collection import Collection
 from recollect.store.database import Database, rows
 from recollect.store.rights import access_params, may_find, may_read_version
-from recollect.store.search_rows import Floats, to_sparse
+from recollect.store.search import Floats, to_sparse
 from recollect.store.sql import queries
 
 _SQL = queries("why_not")

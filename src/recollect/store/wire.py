@@ -5,17 +5,37 @@ The layouts are those of pgvector's ``halfvec_send`` and ``sparsevec_send``, big
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
+from struct import Struct
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import numpy as np
 import numpy.typing as npt
+from psycopg import sql
+
+from recollect.store.connections import is_pooled
+
+if TYPE_CHECKING:
+    from psycopg import Copy
+
+    from recollect.store.database import Connection
+
 
 Floats = npt.NDArray[np.float32]
+
+
 Ints = npt.NDArray[np.int32]
+
 
 # halfvec: dimension, unused (int16 each), then float16 values.
 _HALFVEC_HEADER = 4
+
+
 # sparsevec: dimension, elements, unused (int32 each), then int32 indices from 0, then float32 values.
 _SPARSEVEC_HEADER = 12
 
@@ -46,3 +66,231 @@ def sparsevecs(sent: Sequence[bytes]) -> list[tuple[Ints, Floats]]:
     counts, indices, values = sparsevec_batch(sent)
     borders = pairwise(accumulate(counts.tolist(), initial=0))
     return [(indices[start:end], values[start:end]) for start, end in borders]
+
+
+# Rows in the binary form of COPY, many at a time: building them value by value would cost as much as storing them.
+#
+# The layouts are those of PostgreSQL's `COPY … (FORMAT BINARY)` and array_recv, and of pgvector's halfvec_recv and
+# sparsevec_recv, big-endian all of them. `recollect.store.wire` reads what comes back.
+
+
+#: What a stream of rows begins and ends with.
+COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+
+
+COPY_TRAILER = b"\xff\xff"
+
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+_INT4_OID, _TEXT_OID = 23, 25
+
+
+_NULL = b"\xff\xff\xff\xff"
+
+
+_LENGTH = Struct(">i")
+
+
+_INT4 = Struct(">ii")  # its length, the value
+
+
+_ARRAY = Struct(">iiiiii")  # length, dimensions, whether it holds nulls, element type, elements, lower bound
+
+
+_EMPTY_ARRAY = Struct(">iiii")
+
+
+_SPARSEVEC = Struct(">iiii")  # length, dimension, elements, unused
+
+
+_LEXICAL_HEAD = Struct(">hiiiqiiiqiqiiii")
+
+
+_LEXICAL_FIELDS = 9
+
+
+Integers = Sequence[int] | npt.NDArray[np.integer[Any]]
+
+
+def microseconds(moment: datetime) -> int:
+    """A timestamptz as it is sent."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def vector_rows(
+    head: tuple[int, int, datetime],
+    chunk_ids: Integers,
+    version_ids: Integers,
+    access_ids: Integers,
+    embeddings: npt.NDArray[Any],
+) -> bytes:
+    """Rows (tenant, chunk, space, version, known from, access list, halfvec).
+
+    Args:
+        head: Tenant, space and known from, the same for all rows.
+        chunk_ids: One a row.
+        version_ids: One a row.
+        access_ids: One a row.
+        embeddings: Shape (rows, dimension), of any float type.
+    """
+    tenant_id, space_id, known_from = head
+    count, dimension = embeddings.shape
+    layout: list[tuple[str, str] | tuple[str, str, int]] = [("fields", ">i2")]
+    values = {
+        "tenant": (">i4", tenant_id),
+        "chunk": (">i8", chunk_ids),
+        "space": (">i4", space_id),
+        "version": (">i8", version_ids),
+        "known_from": (">i8", microseconds(known_from)),
+        "access": (">i4", access_ids),
+    }
+    for name, (kind, _) in values.items():
+        layout += [(f"{name}_length", ">i4"), (name, kind)]
+    layout += [("length", ">i4"), ("dimension", ">i2"), ("unused", ">i2"), ("embedding", ">f2", dimension)]
+    rows = np.zeros(count, dtype=layout)
+    rows["fields"] = len(values) + 1
+    for name, (kind, value) in values.items():
+        rows[f"{name}_length"] = np.dtype(kind).itemsize
+        rows[name] = value
+    rows["length"] = 4 + 2 * dimension
+    rows["dimension"] = dimension
+    with np.errstate(over="ignore"):  # infinity is refused by the database, with the reason
+        rows["embedding"] = embeddings
+    return rows.tobytes()
+
+
+def lexical_rows(
+    head: tuple[int, int, datetime],
+    chunk_ids: Integers,
+    version_ids: Integers,
+    access_ids: Integers,
+    terms: Sequence[tuple[int, npt.NDArray[np.int32], npt.NDArray[np.float32]]],
+    *,
+    dimension: int,
+) -> bytes:
+    """Rows (tenant, chunk, collection, version, known from, access list, length, lexemes int[], weights sparsevec).
+
+    Args:
+        head: Tenant, collection and known from, the same for all rows.
+        chunk_ids: One a row.
+        version_ids: One a row.
+        access_ids: One a row.
+        terms: For each row its length, its lexemes (ascending, from 1) and their weights.
+        dimension: Of the sparse vectors.
+    """
+    if not terms:
+        return b""
+    tenant_id, collection_id, known_from = head
+    moment = microseconds(known_from)
+    lexemes = np.concatenate([one[1] for one in terms]).astype(">i4")
+    elements = np.empty((len(lexemes), 2), ">i4")
+    elements[:, 0], elements[:, 1] = 4, lexemes
+    as_array, as_indices = elements.tobytes(), (lexemes - 1).astype(">i4").tobytes()
+    as_values = np.concatenate([one[2] for one in terms]).astype(">f4").tobytes()
+    ends = list(accumulate(len(one[1]) for one in terms))
+    parts: list[bytes] = []
+    start = 0
+    numbers = zip(chunk_ids, version_ids, access_ids, terms, ends, strict=True)
+    for chunk_id, version_id, access_id, (length, _, _), end in numbers:
+        count = end - start
+        place = (4, tenant_id, 8, chunk_id, 4, collection_id, 8, version_id, 8, moment, 4, access_id)
+        parts += (
+            _LEXICAL_HEAD.pack(_LEXICAL_FIELDS, *place, 4, length),
+            _ARRAY.pack(20 + 8 * count, 1, 0, _INT4_OID, count, 1) if count else _EMPTY_ARRAY.pack(12, 0, 0, _INT4_OID),
+            as_array[8 * start : 8 * end],
+            _SPARSEVEC.pack(12 + 8 * count, dimension, count, 0),
+            as_indices[4 * start : 4 * end],
+            as_values[4 * start : 4 * end],
+        )
+        start = end
+    return b"".join(parts)
+
+
+#: A field without a value.
+NULL = b"\xff\xff\xff\xff"
+
+
+def int4(value: int | None) -> bytes:
+    """An int4 field, or NULL."""
+    return _NULL if value is None else _INT4.pack(4, value)
+
+
+def data(value: bytes) -> bytes:
+    """A bytea field."""
+    return _LENGTH.pack(len(value)) + value
+
+
+def text(value: str) -> bytes:
+    """A text field."""
+    return data(value.encode("utf-8"))
+
+
+def texts(values: Sequence[str]) -> bytes:
+    """A text[] field."""
+    if not values:
+        return _EMPTY_ARRAY.pack(12, 0, 0, _TEXT_OID)
+    elements = b"".join(map(text, values))
+    return _ARRAY.pack(20 + len(elements), 1, 0, _TEXT_OID, len(values), 1) + elements
+
+
+def jsonb(value: Mapping[str, Any]) -> bytes:
+    """A jsonb field, of which the first byte is a version."""
+    return data(b"\x01" + json.dumps(value).encode("utf-8"))
+
+
+# Binary COPY into tables that row-level security guards, which refuse it.
+
+
+_TARGET = re.compile(r"COPY (\w+) \(([\w\s,]+)\)\s+FROM STDIN \(FORMAT BINARY\)")
+
+
+# No constraints and no indexes: the rows meet those on their way on.
+_STAGE = sql.SQL(
+    "CREATE TEMP TABLE {stage} WITH (toast_tuple_target = 8160) ON COMMIT {end} "
+    "AS SELECT {columns} FROM {table} WITH NO DATA"
+)
+
+
+_COPY = sql.SQL("COPY pg_temp.{stage} ({columns}) FROM STDIN (FORMAT BINARY)")
+
+
+_MOVE = sql.SQL(
+    "INSERT INTO {table} ({columns}) SELECT {columns} FROM pg_temp.{stage} {ending}; DELETE FROM pg_temp.{stage}"
+)
+
+
+_STAGED = "SELECT to_regclass('pg_temp.' || %s) IS NOT NULL"
+
+
+@contextmanager
+def copy_into(connection: Connection, statement: LiteralString, ending: LiteralString = "") -> Iterator[Copy]:
+    """Copy rows into a table, by way of a temporary one of the connection's own.
+
+    PostgreSQL has no COPY into a table whose policies bind the role; INSERT, which checks them, it has.
+
+    Args:
+        connection: In a transaction.
+        statement: ``COPY table (columns) FROM STDIN (FORMAT BINARY)``.
+        ending: Of the statement that moves them on: in which order, and what becomes of those that are there already.
+    """
+    target = _TARGET.fullmatch(statement)
+    if target is None:
+        raise ValueError(f"Not a binary COPY into a table: {statement}")
+    table, names = target.groups()
+    stage = f"staged_{table}"
+    parts = {
+        "table": sql.Identifier(table),
+        "stage": sql.Identifier(stage),
+        # Behind a pooler, somebody else has the session next.
+        "end": sql.SQL("DROP" if is_pooled(connection) else "DELETE ROWS"),
+        "ending": sql.SQL(ending),
+        "columns": sql.SQL(", ").join(sql.Identifier(name.strip()) for name in names.split(",")),
+    }
+    staged = connection.execute(_STAGED, (stage,)).fetchone()
+    if not (staged and staged[0]):
+        connection.execute(_STAGE.format(**parts))
+    with connection.cursor().copy(_COPY.format(**parts)) as copy:
+        yield copy
+    connection.execute(_MOVE.format(**parts))

@@ -22,15 +22,18 @@ from recollect.store.closing import (
     close_versions,
     count_closed,
     lock_documents,
+    lower_next_expiry,
     moment_of_change,
+    store_lifetimes,
 )
 from recollect.store.database import Connection, Database, rows
 from recollect.store.document_sessions import Room, hold_session, make_room, require_room
 from recollect.store.documents import Source
 from recollect.store.embedding_cache import keep_embeddings
-from recollect.store.expiry import lower_next_expiry, store_lifetimes
-from recollect.store.identities import (
+from recollect.store.files import keep_originals
+from recollect.store.prepared import (
     Identity,
+    PreparedDocument,
     among,
     by_identity,
     by_kind,
@@ -38,10 +41,8 @@ from recollect.store.identities import (
     identity_params,
     source_of,
 )
-from recollect.store.originals import keep_originals
-from recollect.store.prepared import PreparedDocument
 from recollect.store.rights import access_params, met, not_a_writer
-from recollect.store.search_rows import Floats
+from recollect.store.search import Floats
 from recollect.store.spaces import require_same_space
 from recollect.store.sql import queries
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from hostile import EFFORT
 from recollect.model import Scope
-from recollect.store.audit import record
-from recollect.store.logs import PARTITIONS_AHEAD
+from recollect.store.logs import PARTITIONS_AHEAD, record
 from recollect.store.store import Store
 
 UNITS = ["hourly", "daily", "weekly", "monthly"]

@@ -17,8 +17,8 @@ from recollect import Document, RAGPipeline
 from recollect.errors import StoreError
 from recollect.model import Scope
 from recollect.model.audit import AuditChain, AuditEntry
-from recollect.store.audit import follow, record, record_all
-from recollect.store.dsn import APPLICATION_ROLE
+from recollect.store.connections import APPLICATION_ROLE
+from recollect.store.logs import follow, record, record_all
 from recollect.store.store import Store
 
 RIGHTS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")

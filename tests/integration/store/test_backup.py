@@ -33,9 +33,8 @@ from recollect.errors import (
 )
 from recollect.model import Scope
 from recollect.store import restore as restore_module
-from recollect.store._archive import NewArchive
-from recollect.store._server_binaries import installation
-from recollect.store.backup import backup
+from recollect.store._server_account import installation
+from recollect.store.backup import NewArchive, backup
 from recollect.store.migrate import code_schema_version, migrate, replace_schema
 from recollect.store.restore import build_indexes, restore
 from recollect.store.sql import migrations
@@ -511,7 +510,7 @@ def test_a_failed_backup_leaves_nothing(made, database, tmp_path):
 KILLED = """
 import os, sys
 from pathlib import Path
-from recollect.store._archive import NewArchive
+from recollect.store.backup import NewArchive
 from recollect.store.backup import backup
 NewArchive.close = lambda *_: os.kill(os.getpid(), 9)
 backup(sys.argv[1], Path(sys.argv[2]))

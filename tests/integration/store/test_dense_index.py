@@ -22,7 +22,7 @@ from recollect.model.scope import Target
 from recollect.retrieval.rerank.base import Reranker
 from recollect.retrieval.rerank.registry import make_reranker
 from recollect.retrieval.search import Searcher
-from recollect.store import session_state
+from recollect.store import connections
 from recollect.store.dense_index import DenseIndexer
 from recollect.store.indexes import settings_of
 from recollect.store.store import Store
@@ -138,7 +138,7 @@ def test_an_index_that_gives_up_early_is_no_reason_to_find_too_little(
     store.dense_indexer.build(shelf.scope, "shelf")
     # A planner that takes the index even where so much is asked for, and an index that looks once only.
     for setting in ("enable_sort", "enable_seqscan", "hnsw.iterative_scan"):
-        monkeypatch.setitem(session_state._SETTINGS, setting, "off")
+        monkeypatch.setitem(connections._SETTINGS, setting, "off")
     impatient = Store(data_dir=Path("/nonexistent"), dsn=dsn)
     query = EMBEDDER.embed_query("word1 word2")
     given_up = impatient.search.dense(shelf.scope, shelf.now(), query, limit=2000, indexed=True)

@@ -18,9 +18,9 @@ from conftest import postmaster, value
 from recollect.errors import StoreUnavailableError
 from recollect.store import _server_account, _server_files
 from recollect.store._folder import Folder
-from recollect.store._server_binaries import installation
+from recollect.store._server_account import installation
 from recollect.store._server_files import exclusive
-from recollect.store.driver_errors import translated_errors
+from recollect.store.connections import translated_errors
 from recollect.store.embedded import EmbeddedServer
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act for other users or to mount")

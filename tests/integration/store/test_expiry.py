@@ -13,7 +13,7 @@ from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import UsageError
 from recollect.model import Scope
-from recollect.store import expiry
+from recollect.store import closing
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -124,7 +124,7 @@ def test_a_document_that_is_being_written_is_hidden_until_it_can_be_closed(pipel
 
 
 def test_more_than_one_search_closes(pipeline: RAGPipeline, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(expiry, "BATCH_VERSIONS", 2)
+    monkeypatch.setattr(closing, "BATCH_VERSIONS", 2)
     names = [f"d{n}" for n in range(5)]
     add(pipeline, *names)
     add(pipeline, "kept", ttl=None)

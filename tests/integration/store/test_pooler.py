@@ -15,8 +15,8 @@ from recollect import Document, RAGConfig, RAGPipeline
 from recollect.errors import StoreError
 from recollect.model import Scope
 from recollect.pipeline.working import worker_of
+from recollect.store.connections import is_pooled
 from recollect.store.job_queue import Heartbeats, JobQueue
-from recollect.store.session_state import is_pooled
 
 pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason="PgBouncer is not installed (Debian: apt-get install pgbouncer)"

@@ -20,7 +20,7 @@ from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ConfigurationError, NotFoundError, StoreError, StoreUnavailableError
 from recollect.model import Scope
 from recollect.server.metrics import Metrics
-from recollect.store.standing import Standing, require_replica
+from recollect.store.replica import Standing, require_replica
 from recollect.store.store import Store
 from replication import TEMPLATE, Cluster, Server, replicated
 

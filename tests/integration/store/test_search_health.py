@@ -14,8 +14,8 @@ from shelf import Shelf, second_tenant
 from recollect.errors import StoreError
 from recollect.model import Scope
 from recollect.model.status import HitCounts, SearchHealth
+from recollect.store.activity import HEALTH_DAYS
 from recollect.store.database import Database
-from recollect.store.search_health import HEALTH_DAYS
 from recollect.store.store import Store
 
 FIRST = SearchHealth(

@@ -89,7 +89,7 @@ def test_what_can_be_put_back_is_noticed_named_and_put_back(two: RAGConfig, dsn:
 
 @pytest.mark.parametrize("statement", PUT_BACK, ids=range(len(PUT_BACK)))
 def test_each_of_them_alone_is_noticed(store: Store, dsn: str, statement: str):
-    from recollect.store.isolation import read_differences
+    from recollect.store.catalogue import read_differences
 
     change(dsn, statement)
     assert PUT_BACK[statement] in "\n".join(read_differences(store.database))

@@ -16,7 +16,7 @@ from recollect import Document, RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import IsolationError, NotFoundError, RecollectError, StoreError
 from recollect.model import Scope
-from recollect.store.isolation import read_isolation
+from recollect.store.catalogue import read_isolation
 from recollect.store.migrate import migrate
 from recollect.store.tenants import tables_in_order
 

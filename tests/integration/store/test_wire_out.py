@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.store import wire_out
-from recollect.store.search_rows import LEXEME_SPACE
+from recollect.store import wire
+from recollect.store.search import LEXEME_SPACE
 from recollect.store.wire import halfvecs, sparsevecs
 
 MOMENT = datetime(2024, 2, 29, 12, 0, 0, 123456, tzinfo=UTC)
@@ -20,10 +20,10 @@ BIG = 2**40
 
 def sent(connection, table: str, *blocks: bytes):
     with connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT BINARY)") as copy:
-        copy.write(wire_out.COPY_HEADER)
+        copy.write(wire.COPY_HEADER)
         for block in blocks:
             copy.write(block)
-        copy.write(wire_out.COPY_TRAILER)
+        copy.write(wire.COPY_TRAILER)
     return connection.execute(f"SELECT * FROM {table} ORDER BY 2", binary=True).fetchall()
 
 
@@ -51,7 +51,7 @@ def test_vectors(connection, count: int, dimension: int, kind, seed: int):
     connection.execute("TRUNCATE v")
     vectors = np.random.default_rng(seed).normal(size=(count, dimension)).astype(kind)
     ids = [BIG + number for number in range(count)]
-    found = sent(connection, "v", wire_out.vector_rows((7, 8, MOMENT), ids, ids, range(count), vectors))
+    found = sent(connection, "v", wire.vector_rows((7, 8, MOMENT), ids, ids, range(count), vectors))
     assert [row[:6] for row in found] == [(7, one, 8, one, MOMENT, number) for number, one in enumerate(ids)]
     if found:
         assert (halfvecs([row[6] for row in found]) == vectors.astype(np.float16).astype(np.float32)).all()
@@ -78,7 +78,7 @@ def test_lexical_rows(connection, terms: list[tuple[int, dict[int, float]]]):
     head = (1, 2, MOMENT)
     half = len(rows) // 2
     blocks = [
-        wire_out.lexical_rows(head, ids[at], ids[at], [9] * len(ids[at]), rows[at], dimension=LEXEME_SPACE)
+        wire.lexical_rows(head, ids[at], ids[at], [9] * len(ids[at]), rows[at], dimension=LEXEME_SPACE)
         for at in (slice(half), slice(half, None))
     ]
     found = sent(connection, "l", *blocks)
@@ -105,12 +105,12 @@ def test_single_values(connection, number, data, words, said, facts):
     connection.execute("TRUNCATE t")
     row = (
         (6).to_bytes(2, "big")
-        + wire_out.int4(number)
-        + wire_out.int4(None)
-        + wire_out.data(data)
-        + wire_out.texts(words)
-        + wire_out.text(said)
-        + wire_out.jsonb(facts)
+        + wire.int4(number)
+        + wire.int4(None)
+        + wire.data(data)
+        + wire.texts(words)
+        + wire.text(said)
+        + wire.jsonb(facts)
     )
     assert sent(connection, "t", row) == [(number, None, data, words, said, facts)]
 
@@ -118,9 +118,9 @@ def test_single_values(connection, number, data, words, said, facts):
 def test_numbers_that_are_none_are_refused_by_the_database(connection):
     bad = np.array([[1.0, 1e9]])
     with pytest.raises(psycopg.errors.DataException, match=r"infinite|range"):
-        sent(connection, "v", wire_out.vector_rows((1, 1, MOMENT), [1], [1], [0], bad))
+        sent(connection, "v", wire.vector_rows((1, 1, MOMENT), [1], [1], [0], bad))
 
 
 def test_no_rows_are_no_bytes():
-    assert wire_out.lexical_rows((1, 1, MOMENT), [], [], [], [], dimension=9) == b""
-    assert wire_out.vector_rows((1, 1, MOMENT), [], [], [], np.zeros((0, 3))) == b""
+    assert wire.lexical_rows((1, 1, MOMENT), [], [], [], [], dimension=9) == b""
+    assert wire.vector_rows((1, 1, MOMENT), [], [], [], np.zeros((0, 3))) == b""

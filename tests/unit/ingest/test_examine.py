@@ -18,7 +18,7 @@ from recollect.ingest.examine import (
 )
 from recollect.model import Chunk, Document
 from recollect.retrieval.indexing import TermIndexer
-from recollect.store.verification.reading import StoredChunk, StoredTerms, StoredVersion
+from recollect.store.verification import StoredChunk, StoredTerms, StoredVersion
 
 TEXT = (
     "# Leave\n\nEveryone has thirty days.\n\n## Carrying over\n\nFive days may be taken along.\n\n"

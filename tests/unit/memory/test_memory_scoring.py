@@ -12,7 +12,7 @@ from recollect.model.terms import TermCounts
 from recollect.retrieval import lexical
 from recollect.retrieval.indexing import REFERENCE_LENGTH, TurnTerms
 from recollect.retrieval.lexical import LexicalQuery, rescored, words_in
-from recollect.store.search_rows import LexicalRows
+from recollect.store.search import LexicalRows
 
 
 def counts(**occurrences: int) -> TermCounts:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import StoreUnavailableError
+from recollect.store.connections import require_dsn
 from recollect.store.database import Database, connect
-from recollect.store.dsn import require_dsn
 
 SECRET = "hunter2secret"
 

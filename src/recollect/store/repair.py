@@ -1,4 +1,7 @@
-"""Making a store agree with itself again: each change in a transaction, under the locks that writers take."""
+"""Making a store agree with itself again, and knowing what lacks a context.
+
+Each change is a transaction, under the locks that writers take.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +21,27 @@ from recollect.model import Chunk, Document, Scope
 from recollect.model.outline import Heading, PageSpan
 from recollect.store.catalogue import lacking
 from recollect.store.database import Connection, Database, rows
-from recollect.store.search_rows import Floats, LexicalRow, to_sparse
+from recollect.store.search import Floats, LexicalRow, to_sparse
 from recollect.store.spaces import require_same_space
 from recollect.store.sql import queries
-from recollect.store.verification.reading import StoredVersion, copied_wrongly, read_versions
+from recollect.store.verification import StoredVersion, copied_wrongly, read_versions
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
 
 
 _SQL = queries("verify_repair")
+
+
 _FOUND = queries("verify")
+
+
 _WRITER = queries("writer")
+
 
 # Documents changed in one transaction.
 _PAGE_DOCUMENTS = 500
+
 
 # What belongs to no collection, mended in this order. A statement holds rows before another one deletes them: the
 # deletion then sees the version that a writer gave a document, or that a text is stored again.
@@ -49,6 +58,7 @@ _OUTSIDE: tuple[LiteralString, ...] = (
     "DELETE " + _FOUND["unowned_originals"],
 )
 
+
 # What stands in two places is copied from its owner, in this order.
 _COPYING: tuple[LiteralString, ...] = (
     _SQL["copy_close_overlapping"],
@@ -58,9 +68,12 @@ _COPYING: tuple[LiteralString, ...] = (
     _SQL["copy_to_vectors"],
     _SQL["copy_to_lexical"],
 )
+
+
 _DROP_STRAY: LiteralString = _SQL["drop_vectors"].replace(
     "STRAY", _FOUND["vectors_elsewhere"] + " AND (" + _FOUND["stray_vectors"] + ")"
 )
+
 
 # What is stored of a chunk, each where its field is given: in the place of chunks that were dropped, chunks are added.
 _STORING = (
@@ -237,19 +250,29 @@ def _values(mended: MendedChunk) -> dict[str, Any]:
 
 # The tables' files and the schema: what cannot be read, what is missing, and what can be made again.
 
-
 _COPY = sql.SQL("COPY recollect.{} TO STDOUT (FORMAT binary)")
+
 
 # Foreign keys need the keys that they refer to, and what is unique comes before what may be slow.
 _ORDER = ("PRIMARY KEY", "UNIQUE", "CREATE UNIQUE INDEX", "CREATE INDEX", "CHECK", "FOREIGN KEY")
+
+
 _PART = re.compile(r"(constraint|index) (\S+) on (\S+): (.*)", re.DOTALL)
+
+
 # Made of others, row by row: of doubles one is kept, and made anew where it is wrong.
 _DERIVED = ("chunk_vectors", "chunk_lexical", "chunk_token_vectors", "embedding_cache", "term_stats")
+
+
 _DROP_DOUBLES = sql.SQL(
     "DELETE FROM recollect.{} WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM (SELECT t.tableoid, t.ctid, "
     "row_number() OVER (PARTITION BY {} ORDER BY t.ctid) AS number FROM recollect.{} t) n WHERE number > 1)"
 )
+
+
 _RESTORE = "recollect cannot make it again: restore a backup (recollect db restore)"
+
+
 # Classes of errors that say nothing of a table: the connection broke, the server has no room or ends.
 _ELSEWHERE = ("08", "53", "57")
 
@@ -347,3 +370,41 @@ def _make(
             key = definition[definition.rindex("(") + 1 : definition.rindex(")")] if table in _DERIVED else "t::text"
             connection.execute(_DROP_DOUBLES.format(owner, sql.SQL(key), owner))
         connection.execute(make)
+
+
+# Which chunks still need a sentence that situates them.
+
+
+_CONTEXTS = queries("contexts")
+
+
+_CONTEXTS_A_PAGE = 500
+
+
+class ContextRepository:
+    """Knows what is contextualised; `recollect.store.repair.Mender` stores it.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def pending(self, scope: Scope, collection: Collection, made_by: str, *, after: int = 0) -> list[int]:
+        """Current versions with a chunk that this model and prompt were not asked about, by id; one page of them."""
+        found = self._rows(scope, collection, "pending", made_by=made_by, after=after, limit=_CONTEXTS_A_PAGE)
+        return [row[0] for row in found]
+
+    def size(
+        self, scope: Scope, collection: Collection, made_by: str, *, beginning: int, around: int
+    ) -> tuple[int, int, int]:
+        """How many documents and chunks are pending, and how many bytes a model would be given for them."""
+        params = {"made_by": made_by, "beginning": beginning, "around": around}
+        documents, chunks, size = self._rows(scope, collection, "size", **params)[0]
+        return int(documents), int(chunks), int(size)
+
+    def _rows(self, scope: Scope, collection: Collection, name: str, **params: Any) -> list[Any]:  # noqa: ANN401
+        given = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, **params}
+        with self._database.single_reads(scope) as connection:
+            return rows(connection, _CONTEXTS[name], given)

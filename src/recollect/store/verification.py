@@ -14,8 +14,8 @@ from psycopg.rows import TupleRow
 from recollect.model import Chunk, Scope
 from recollect.model.collection import Collection
 from recollect.store.database import Connection, Database, rows
-from recollect.store.originals import damaged_originals
-from recollect.store.search_rows import LexicalRow
+from recollect.store.files import damaged_originals
+from recollect.store.search import LexicalRow
 from recollect.store.sql import queries
 from recollect.store.wire import sparsevecs
 

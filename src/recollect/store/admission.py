@@ -1,9 +1,9 @@
-"""Writes that may be sent again: which were made, and what was replied."""
+"""Requests: how many each credential may still send, which writes were made, and what was replied to them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,13 +14,15 @@ from recollect.errors import RequestUnderWayError
 from recollect.model import Scope
 from recollect.model.once import current_once
 from recollect.store.database import Connection, Database, rows
+from recollect.store.job_queue import has_ended, machine
 from recollect.store.sql import queries
-from recollect.store.worker_processes import has_ended, machine
 
 _SQL = queries("idempotency")
 
+
 #: A request without a reply is abandoned when its process has not said for so long that it makes it (`beat`).
 LEASE_SECONDS = 15.0
+
 
 #: How long a reply is kept.
 KEEP_SECONDS = 24 * 3600.0
@@ -163,3 +165,93 @@ def _has_ended(maker: Mapping[str, Any] | None) -> bool:
 
 def _of(scope: Scope, credential: str, key: str) -> dict[str, Any]:
     return {"tenant_id": scope.tenant_id, "credential": credential, "key": key}
+
+
+# What each credential may still ask for, and a tenant still upload: counted for all processes.
+
+
+_LIMITS = queries("limits")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """So many requests in a time, refilled as it passes.
+
+    Attributes:
+        name: Of what is counted.
+        size: How many there are at most, and at first.
+        seconds: After how many of them one more comes.
+    """
+
+    name: str
+    size: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What came of asking for tokens.
+
+    Attributes:
+        granted: From each of the buckets; 0: one of them is empty.
+        remaining: What each has left.
+        waits: Seconds until an empty one has one again, until any other is full.
+    """
+
+    granted: int
+    remaining: tuple[int, ...]
+    waits: tuple[float, ...]
+
+
+class LimitRepository:
+    """Counts what tenants and their credentials ask for.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def take(self, scope: Scope, buckets: Sequence[Bucket], *, wanted: int) -> Taken:
+        """Take tokens from all of several buckets, or from none.
+
+        Args:
+            scope: Whose.
+            buckets: In the order in which everybody names them.
+            wanted: How many; fewer are granted where there are no more.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "buckets": [bucket.name for bucket in buckets],
+            "seconds": [bucket.seconds for bucket in buckets],
+            "sizes": [bucket.size for bucket in buckets],
+            "wanted": wanted,
+        }
+        # One statement, which is a transaction of its own: BEGIN and COMMIT would take longer than it does.
+        with self._database.single_reads(scope) as connection:
+            granted, remaining, waits = rows(connection, _LIMITS["take"], params)[0]
+        return Taken(granted=granted, remaining=tuple(remaining), waits=tuple(waits))
+
+    def upload(self, scope: Scope, byte_count: int, *, limit: int) -> int | None:
+        """Count bytes as uploaded today (UTC); returns how many there are now, None where they would be too many."""
+        params = {"tenant_id": scope.tenant_id, "bytes": byte_count, "limit": limit}
+        with self._database.transaction(scope) as connection:
+            found = rows(connection, _LIMITS["upload"], params)
+        return int(found[0][0]) if found else None
+
+    def uploaded(self, scope: Scope) -> int:
+        """How many bytes were uploaded today."""
+        with self._database.single_reads(scope) as connection:
+            return int(rows(connection, _LIMITS["uploaded"], {"tenant_id": scope.tenant_id})[0][0])
+
+    def give_back(self, scope: Scope, byte_count: int) -> None:
+        """Count bytes as not uploaded after all."""
+        with self._database.transaction(scope) as connection:
+            connection.execute(_LIMITS["give_back"], {"tenant_id": scope.tenant_id, "bytes": byte_count})
+
+    def forget(self, scope: Scope) -> None:
+        """Remove what says nothing any more: buckets that are full again, and days that are over."""
+        with self._database.transaction(scope) as connection:
+            for statement in ("forget", "forget_uploads"):
+                connection.execute(_LIMITS[statement], {"tenant_id": scope.tenant_id})
