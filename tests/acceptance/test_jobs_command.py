@@ -35,7 +35,7 @@ def test_a_background_ingest_is_asked_for_shown_and_run_by_a_worker(recollect: R
     folder = recollect.folder / "docs"
     folder.mkdir()
     (folder / "leave.md").write_text("Annual leave is 30 days.")
-    job = recollect("ingest", "docs", "--background", "--json").json
+    (job,) = recollect("ingest", "docs", "--background", "--json").json["jobs"]
     assert (job["kind"], job["status"], job["arguments"]["paths"]) == ("ingest", "pending", [str(folder)])
     assert "waits for a worker" in recollect("ingest", "docs", "--background").out
     assert recollect("documents", "list", "--json").json["items"] == []

@@ -177,7 +177,7 @@ def peopled(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleN
             Path("lines.jsonl").write_text(
                 "\n".join(rag.view(collections="west").collections.export_lines()), encoding="utf-8"
             )
-            cancelled = rag.jobs.ingest([folder / "kept"])
+            (cancelled,) = rag.jobs.ingest([folder / "kept"])
             rag.jobs.cancel(cancelled.job_id)
             ids = SimpleNamespace(
                 folder=folder,
@@ -186,7 +186,7 @@ def peopled(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleN
                 sent=rag.files.add(Original.of_bytes(b"Sent.", mime_type="text/plain", name="sent.txt")).file_id,
                 fact=rag.facts.list()[0].fact_id,
                 key=rag.keys.create("old", scopes="read").key.key_id,
-                job=rag.jobs.ingest([folder / "more"]).job_id,
+                job=rag.jobs.ingest([folder / "more"])[0].job_id,
                 cancelled=cancelled.job_id,
             )
             ids.use = FileUse(file_id=ids.sent)

@@ -18,7 +18,7 @@ def follow(url: str, job_id: int) -> tuple[HTTPConnection, HTTPResponse]:
 def test_a_credential_follows_so_many_jobs_at_once(dsn, tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "MOST_FOLLOWED", 2)
     with serving(dsn, tmp_path, worker=False) as served:
-        job = served.rag.jobs.ingest([tmp_path]).job_id
+        job = served.rag.jobs.ingest([tmp_path])[0].job_id
         followed = [follow(served.url, job) for _ in range(2)]
         assert [reply.readline() for _, reply in followed] == [b"event: job\n"] * 2
         followed.append(follow(served.url, job))

@@ -51,7 +51,6 @@ OTHER_TYPES = {
     "audit.export",
     "collections.export_lines",
     "contents.download",
-    "jobs.ingest",
     "jobs.upload.files",
     "view",
     "view.remotes",

@@ -76,6 +76,8 @@ def test_the_users_whom_keys_name_are_listed_as_their_newest_says(pipeline: RAGP
         ("kim", "hr", 2, 0),
         ("max", None, 0, 0),
     ]
-    assert [one.principal.user_id for one in pipeline.keys.users(after="kim")] == ["max"]
+    assert [one.principal.user_id for one in pipeline.keys.users(cursor=pipeline.keys.users(limit=1).next_cursor)] == [
+        "max"
+    ]
     own = pipeline.view(principal=Principal(user_id="kim")).keys.users()
     assert [one.principal.user_id for one in own] == ["kim"]

@@ -219,7 +219,7 @@ def test_what_a_run_has_stored_before_its_worker_died_is_not_stored_again(rag, t
     folder.mkdir()
     (folder / "leave.md").write_text("Thirty days of annual leave.", encoding="utf-8")
     rag.ingest([folder])
-    job = rag.jobs.ingest([folder], force=True)
+    (job,) = rag.jobs.ingest([folder], force=True)
     queue, store, scope = JobQueue(rag.standpoint.store.database), rag.standpoint.store, Scope()
     number = store.jobs.queue_number(scope, job.job_id)
     assert number is not None
@@ -237,7 +237,7 @@ def test_what_a_run_has_stored_before_its_worker_died_is_not_stored_again(rag, t
     done = rag.jobs.wait(job.job_id)
     assert (done.status, done.result["unchanged"]) == ("succeeded", 1)
     assert rag.documents.get("leave.md").version == 2
-    again = rag.jobs.wait(rag.jobs.ingest([folder], force=True).job_id)
+    again = rag.jobs.wait(rag.jobs.ingest([folder], force=True)[0].job_id)
     assert (again.result["updated"], rag.documents.get("leave.md").version) == (1, 3)
 
 

@@ -128,7 +128,7 @@ def test_what_was_erased_is_scrubbed(rag: RAGPipeline):
 
 
 def test_jobs_that_ended_long_ago_are_forgotten(rag: RAGPipeline):
-    job = rag.jobs.ingest(Path("missing"))
+    (job,) = rag.jobs.ingest(Path("missing"))
     rag.jobs.cancel(job.job_id)
     assert run(rag, "jobs") == 0
     asked(rag, "UPDATE recollect.jobs SET finished_at = now() - interval '1 year' RETURNING 1")

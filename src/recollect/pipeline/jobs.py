@@ -204,8 +204,10 @@ class Jobs(Group, JobOperations):
         tags: Sequence[str] = (),
         permissions: Sequence[str] | None = None,
         priority: int = 0,
-    ) -> Job:
-        """Ask for files and folders to be ingested; the arguments are those of `View.ingest`.
+    ) -> list[Job]:
+        """Ask for files and folders to be ingested: one job here, one for each file over a server.
+
+        The arguments are those of `View.ingest`.
 
         Args:
             paths: As the worker finds them: they are made absolute here.
@@ -234,7 +236,7 @@ class Jobs(Group, JobOperations):
             "permissions": None if permissions is None else list(read_permissions(permissions).as_tokens()),
         }
         source = absolute[0] if len(given) == 1 else None
-        return enqueue(self._at, NewJob(kind="ingest", arguments=arguments, source=source, priority=priority))
+        return [enqueue(self._at, NewJob(kind="ingest", arguments=arguments, source=source, priority=priority))]
 
     def upload(
         self,

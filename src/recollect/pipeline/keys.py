@@ -195,14 +195,19 @@ class Keys(Group, KeyOperations):
         given = read_key(key)
         return KeyRepository(self._at.store.caretaking).presented(Scope(tenant_id=given.tenant_id), given)
 
-    def users(self, *, after: str = "", limit: int = 100) -> Sequence[KnownUser]:
+    def users(self, *, cursor: str | None = None, limit: int = 100) -> Page[KnownUser]:
         """The users whom the tenant's keys and logins name, by name.
 
         Args:
-            after: The last name of the page before.
+            cursor: ``next_cursor`` of the page before; None: the first page.
             limit: Users at most.
+
+        Raises:
+            UsageError: The cursor is none of this list.
         """
-        return self._repository.users(self._scope(), user=self._require_user(), after=after, limit=limit)
+        user, after = self._require_user(), name_at(cursor) or ""
+        found = self._repository.users(self._scope(), user=user, after=after, limit=limit + 1)
+        return Page.of(found, limit, lambda one: one.principal.user_id or "")
 
     @override
     def list(self, *, cursor: str | None = None, limit: int = 100) -> Page[ApiKey]:

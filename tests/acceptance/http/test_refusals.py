@@ -138,7 +138,7 @@ def served(clone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             )
             rag.view(session="talk").remember([f"I saw a {WORD}.", "Noted."])
             rag.tenants.create("acme")
-            job = rag.view(collections="private").jobs.ingest([tmp_path_factory.mktemp(WORD)])
+            (job,) = rag.view(collections="private").jobs.ingest([tmp_path_factory.mktemp(WORD)])
             client = TestClient(create_app(rag), base_url="http://knowledge.example", raise_server_exceptions=False)
             key = rag.keys.create(WORD, scopes="read").key.key_id
             document = client.get("/v1/openapi.json").json()

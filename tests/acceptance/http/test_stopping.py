@@ -85,7 +85,7 @@ def test_it_runs_jobs_and_told_to_end_it_ends_what_runs_takes_nothing_new_and_gi
     try:
         url = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["url"]
         assert "<title>Chat" in httpx2.get(url, follow_redirects=True, timeout=60).text
-        until(url, recollect("ingest", "leave.md", "--background", "--json").json["job_id"], "succeeded")
+        until(url, recollect("ingest", "leave.md", "--background", "--json").json["jobs"][0]["job_id"], "succeeded")
         found = httpx2.post(f"{url}/v1/search", json={"query": "annual leave"}).json()["results"]
         assert [one["content"] for one in found] == [LEAVE]
         assert noted.read_text().strip() == url

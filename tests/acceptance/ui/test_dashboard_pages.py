@@ -117,7 +117,7 @@ def test_what_happens_is_drawn_told_in_tables_and_downloaded(browser, busy):
 
 def test_a_job_that_failed_says_why_and_is_tried_again(browser, busy, tmp_path):
     late = tmp_path / "late.txt"
-    job = busy.rag.jobs.ingest(late)
+    (job,) = busy.rag.jobs.ingest(late)
     busy.rag.jobs.wait(job.job_id, timeout_seconds=30)
     with visitor(browser, busy.url, color_scheme="dark") as ada:
         page = ada.open("/dashboard")

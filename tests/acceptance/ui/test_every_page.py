@@ -103,7 +103,7 @@ def test_every_page_is_usable_by_all_in_both_themes_and_fits_every_width(browser
     named = {
         "document": rag.ingest(changed).document_id,
         "key": rag.keys.create("laptop", principal=Principal(user_id="kim", roles=("board",))).key.key_id,
-        "job": rag.jobs.ingest(Path("/nowhere.txt")).job_id,
+        "job": rag.jobs.ingest(Path("/nowhere.txt"))[0].job_id,
         "reembed": rag.jobs.reembed("hashing", provider="hashing", dimensions=32).job_id,
         "tenant": rag.tenants.create("acme").tenant_id,
     }

@@ -161,9 +161,9 @@ def test_jobs_are_run_and_waited_for_through_a_pooler(pooled: str, tmp_path: Pat
     folder.mkdir()
     (folder / "leave.md").write_text("Annual leave is 30 days.")
     with opened(pooled, tmp_path) as rag:
-        here = rag.jobs.ingest(folder)
+        (here,) = rag.jobs.ingest(folder)
         assert rag.jobs.wait(here.job_id).status == "succeeded"
-        jobs = [rag.jobs.ingest(folder, force=True) for _ in range(3)]
+        jobs = [*rag.jobs.ingest(folder, force=True), *rag.jobs.ingest(folder, force=True)]
         worker_of(rag.standpoint.assembly, concurrency=2, ends="empty").run()
         assert {rag.jobs.get(job.job_id).status for job in jobs} == {"succeeded"}
         # Its heartbeats have no session that they come from: those that are missed tell.

@@ -14,7 +14,6 @@ from recollect.model import Principal
 from recollect.model.access import DocumentPermissions, ReadingExplained
 from recollect.model.arguments import did_you_mean
 from recollect.model.key import ACCESS_SCOPES
-from recollect.model.page import Page, name_at
 from recollect.pipeline import View
 from recollect.ui.routes.administration.asking import (
     GRANTS,
@@ -133,9 +132,7 @@ def _scopes(visit: Visit) -> list[str]:
 @router.get(PEOPLE.path)
 async def people(visit: Administering, cursor: Cursor = None) -> Response:
     """By name."""
-    after = name_at(cursor or None) or ""
-    found = await visit.run(lambda: visit.administration.keys.users(after=after, limit=PAGE_SIZE + 1))
-    page = Page.of(found, PAGE_SIZE, lambda one: one.principal.user_id or "")
+    page = await visit.run(lambda: visit.administration.keys.users(cursor=cursor or None, limit=PAGE_SIZE))
     config = visit.service.rag.config
     return shown(
         visit,
