@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, TypeVar
 
 from recollect import interruption
 from recollect.errors import ModelChangedError, NotFoundError, RecollectError, StoreUnavailableError
 from recollect.ingest.prepare import CutDocument, Embedded, Preparer, average_length, require_storable
+from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
 from recollect.model import Document, IngestResult, Scope
 from recollect.model.source import MANUAL_SOURCE
 
 if TYPE_CHECKING:
+    from recollect.documents.workers import ParserWorkers
     from recollect.model.collection import Collection
     from recollect.store.collections import CollectionRepository
     from recollect.store.documents import DocumentRepository, Source
@@ -284,6 +288,122 @@ BYTES_AHEAD = 16 * 1024 * 1024
 
 #: Batches that are embedded at a time.
 EMBEDDED_AT_ONCE = 2
+
+
+@dataclass(slots=True)
+class OnItsWay:
+    """Something from outside on its way into the store.
+
+    Attributes:
+        cut: Its document; None: it was not read yet, need not be stored, or cannot be.
+    """
+
+    cut: CutDocument | None = field(default=None, kw_only=True)
+
+    @property
+    def document(self) -> CutDocument:
+        """Its document, of what was read."""
+        assert self.cut is not None, "only what was read goes further"
+        return self.cut
+
+
+Entry = TypeVar("Entry", bound=OnItsWay)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class IngestRun(Generic[Entry]):
+    """What runs over folders, sites and sources do alike: read side by side, embed, store in batches, and count.
+
+    Attributes:
+        scope: The tenant, and who stores.
+        preparer: Cuts and embeds.
+        batch_writer: Stores.
+        writer: Closes what has gone.
+        workers: The processes that parse.
+        readers: How many are read at the same time.
+        force: Whether to store every document anew, changed or not.
+        on_progress: Told after every one.
+    """
+
+    scope: Scope
+    preparer: Preparer
+    batch_writer: BatchWriter
+    writer: DocumentWriter
+    workers: ParserWorkers
+    readers: int = 2
+    force: bool = False
+    on_progress: ProgressCallback | None = None
+    _interrupted: threading.Event = field(init=False, default_factory=threading.Event)
+    # Counts are changed by two threads; the callback is told by one at a time.
+    _counting: threading.RLock = field(init=False, default_factory=threading.RLock)
+    _tally: Tally = field(init=False, default_factory=Tally)
+    _total: int = field(init=False, default=0)
+    _done: int = field(init=False, default=0)
+    _embedded: int = field(init=False, default=0)
+
+    def _source_of(self, entry: Entry) -> Source:
+        """The source that an entry's document belongs to."""
+        raise NotImplementedError
+
+    def _settle(self, entry: Entry) -> None:
+        """Count an entry that is not stored."""
+        raise NotImplementedError
+
+    def _count(self, batch: list[Entry], outcomes: list[IngestResult | RecollectError]) -> None:
+        """Count what became of entries that were to be stored."""
+        raise NotImplementedError
+
+    def _take_in(self, found: Iterable[Item], read: Callable[[Item], Entry], *, size: Callable[[Item], int]) -> None:
+        """Read what was found, and store what is to be stored of it."""
+        with threads(self.readers, "reader", on_error=self._interrupted.set) as readers:
+            reads = ahead(readers, read, found, size=size, max_items=DOCUMENTS_AHEAD, max_size=BYTES_AHEAD)
+            grouped = batches(
+                self._changed(reads),
+                cut=lambda entry: entry.document,
+                source_id=lambda entry: self._source_of(entry).source_id,
+            )
+            embed_and_write(grouped, self._embed, self._write)
+
+    def _changed(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            if entry.cut is None:
+                self._settle(entry)
+                self._advance(1)
+            else:
+                yield entry
+
+    def _embed(self, batch: list[Entry]) -> list[Embedded]:
+        embedded = self.batch_writer.embed([entry.document for entry in batch])
+        with self._counting:
+            self._embedded += sum(len(entry.document.chunks) for entry in batch)
+        return embedded
+
+    def _write(self, batch: list[Entry], embedded: list[Embedded]) -> None:
+        cuts = [entry.document for entry in batch]
+        self._count(batch, self.batch_writer.write_each(self._source_of(batch[0]), cuts, embedded, force=self.force))
+        self._advance(len(batch))
+        if self.batch_writer.statistics_lag_far():
+            self.batch_writer.refresh_statistics()
+
+    def _shown(self, text: object) -> str:
+        """A name or a message without personal data that may not be stored."""
+        door = self.preparer.door
+        return str(text) if door is None else door.shown(str(text))
+
+    def _advance(self, entries: int) -> None:
+        with self._counting:
+            self._done += entries
+            self._report("files")
+
+    def _report(self, stage: Literal["files", "statistics"]) -> None:
+        if self.on_progress:
+            progress = IngestProgress(done=self._done, total=self._total, chunks=self._embedded, stage=stage)
+            self.on_progress(progress)
+
+    def _finish(self, start: float) -> IngestReport:
+        self._report("statistics")
+        self.batch_writer.finish()
+        return self._tally.report(time.perf_counter() - start)
 
 
 class _Workers(ThreadPoolExecutor):

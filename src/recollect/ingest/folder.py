@@ -7,31 +7,26 @@ writer (thread) stores each batch in one transaction. Every queue between them i
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from recollect.documents.reader import PictureWithoutTextError, load_file, read_bytes
 from recollect.documents.walk import IGNORE_FILE, FoundFile, SkippedFile, look, open_file, printable, walk
-from recollect.errors import ParseError, UsageError
-from recollect.ingest.documents import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
-from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+from recollect.errors import ParseError, RecollectError, UsageError
+from recollect.ingest.documents import IngestRun, OnItsWay, windows
+from recollect.ingest.report import IngestProgress, IngestReport
 from recollect.ingest.roots import Reading, Root, department_of, note_reading, resolve_roots
 from recollect.model.original import PIECE_BYTES, Original
 
 if TYPE_CHECKING:
-    from recollect.documents.workers import ParserWorkers
-    from recollect.ingest.documents import BatchWriter
-    from recollect.ingest.prepare import CutDocument, Embedded, Preparer
-    from recollect.model import Document, Scope
+    from recollect.model import Document, IngestResult
     from recollect.model.collection import Collection
-    from recollect.store.documents import DocumentRepository, Stamp
-    from recollect.store.writer import DocumentWriter
+    from recollect.store.documents import DocumentRepository, Source, Stamp
 
 
 # Files are looked up in the store this many at a time.
@@ -46,14 +41,13 @@ _FILES_AHEAD = 20_000
 
 
 @dataclass(slots=True)
-class _File:
+class _File(OnItsWay):
     """A file on its way: found, looked up in the store, then read.
 
     Attributes:
         found: By the walk.
         root: The path that it was found below.
         stamp: What the store knows of its document.
-        cut: Its document; None: not read yet, unchanged, or failed.
         error: Why it could not be read.
         shows_nothing: Whether it is a picture without text.
     """
@@ -61,18 +55,12 @@ class _File:
     found: FoundFile
     root: Root
     stamp: Stamp | None
-    cut: CutDocument | None = None
     error: str | None = None
     shows_nothing: bool = False
 
     @property
     def uri(self) -> str:
         return self.root.uri(self.found.source)
-
-    @property
-    def document(self) -> CutDocument:
-        assert self.cut is not None, "only what was read goes further"
-        return self.cut
 
 
 @dataclass(slots=True)
@@ -101,77 +89,36 @@ class _Met:
         return any(("" if str(folder) == "." else str(folder)) in self.closed for folder in PurePosixPath(uri).parents)
 
 
-class FolderIngest:
+@dataclass(kw_only=True, eq=False, repr=False)
+class FolderIngest(IngestRun[_File]):
     """One run over folders and files.
 
-    Args:
-        scope: The tenant.
+    Attributes:
         collection: Where the documents go.
-        preparer: Cuts and embeds.
-        batch_writer: Stores.
         repository: Knows what is in the store already.
-        writer: Closes what has disappeared.
-        workers: The processes that parse.
-        readers: Files parsed at the same time.
         max_file_bytes: Larger files are skipped.
         follow_links: Whether links below a path are followed. What is behind one that is not is not known, so ``sync``
             does not close it.
         tags: Every document is given these.
         permissions: Who may read every document, whatever it says itself; None: whom it names, if any.
         keep_originals: Whether the files are kept beside their documents.
-        force: Store every document anew, changed or not.
-        on_progress: Told after every file.
         give_default: Gives the documents of sources, by their numbers, the permissions that are configured as default
             now, where they had the default; None: nobody's change.
         apart: Paths below the source's directory (a folder's ends in ``/``) that are left alone, because they are read
             otherwise: what is read is read again then. None: it is noted of the source what is read, and how.
     """
 
-    def __init__(
-        self,
-        *,
-        scope: Scope,
-        collection: Collection,
-        preparer: Preparer,
-        batch_writer: BatchWriter,
-        repository: DocumentRepository,
-        writer: DocumentWriter,
-        workers: ParserWorkers,
-        readers: int = 2,
-        max_file_bytes: int,
-        follow_links: bool = False,
-        tags: Sequence[str] = (),
-        permissions: tuple[str, ...] | None = None,
-        keep_originals: bool = False,
-        force: bool = False,
-        on_progress: ProgressCallback | None = None,
-        give_default: Callable[[Sequence[int]], int] | None = None,
-        apart: Sequence[str] | None = None,
-    ) -> None:
-        self._apart = None if apart is None else frozenset(apart)
-        self._give_default = give_default
-        self._scope = scope
-        self._collection = collection
-        self._preparer = preparer
-        self._batch_writer = batch_writer
-        self._repository = repository
-        self._writer = writer
-        self._workers = workers
-        self._interrupted = threading.Event()
-        self._readers = readers
-        self._max_file_bytes = max_file_bytes
-        self._follow_links = follow_links
-        self._tags = tuple(tags)
-        self._permissions = permissions
-        self._keep_originals = keep_originals
-        self._force = force
-        self._on_progress = on_progress
-        self._tally = Tally()
-        self._counting = threading.RLock()
-        self._total = 0
-        self._done = 0
-        self._embedded = 0
-        self._pages_done = self._pages = 0
+    collection: Collection
+    repository: DocumentRepository
+    max_file_bytes: int
+    follow_links: bool = False
+    tags: tuple[str, ...] = ()
+    permissions: tuple[str, ...] | None = None
+    keep_originals: bool = False
+    give_default: Callable[[Sequence[int]], int] | None = None
+    apart: frozenset[str] | None = None
+    _pages_done: int = field(init=False, default=0)
+    _pages: int = field(init=False, default=0)
 
     def run(self, paths: Sequence[Path], *, sync: bool = False) -> IngestReport:
         """Ingest everything below ``paths``.
@@ -188,12 +135,12 @@ class FolderIngest:
         start = time.perf_counter()
         roots = self._roots(paths)
         met = {root.source.source_id: _Met() for root in roots}
-        if self._give_default is not None:
+        if self.give_default is not None:
             # Before anything is read: what has become narrower is narrower at once.
-            self._give_default(list(met))
-        if self._apart is None:
-            how = Reading(tags=self._tags, permissions=self._permissions, follow_links=self._follow_links)
-            note_reading(self._repository, self._scope, roots, how)
+            self.give_default(list(met))
+        if self.apart is None:
+            how = Reading(tags=self.tags, permissions=self.permissions, follow_links=self.follow_links)
+            note_reading(self.repository, self.scope, roots, how)
         self._store((root, file) for root in roots for file in self._found(root, met if sync else None))
         if sync:
             self._close_missing(roots, met)
@@ -220,49 +167,32 @@ class FolderIngest:
         start = time.perf_counter()
         (root,) = self._roots([folder])
         met = _Met()
-        found = look(folder, changed, max_bytes=self._max_file_bytes, follow_links=self._follow_links)
+        found = look(folder, changed, max_bytes=self.max_file_bytes, follow_links=self.follow_links)
         self._store((root, file) for file in self._judged(root, found, met))
         uris = {root.uri(printable(path.relative_to(folder))) for path in changed}
         self._close_gone(root, uris, met)
         return self._finish(start)
 
     def _roots(self, paths: Sequence[Path]) -> list[Root]:
-        door = self._preparer.door
+        door = self.preparer.door
         return resolve_roots(
             paths,
-            scope=self._scope,
-            repository=self._repository,
-            collection=self._collection,
+            scope=self.scope,
+            repository=self.repository,
+            collection=self.collection,
             stored_name=str if door is None else door.name,
         )
 
     def _store(self, found: Iterable[tuple[Root, FoundFile]]) -> None:
         """Read, embed and store files that the store does not hold as they are."""
-        with threads(self._readers, "reader", on_error=self._interrupted.set) as readers:
-            reads = ahead(
-                readers,
-                self._read,
-                self._known(found),
-                size=lambda file: file.found.size,
-                max_items=DOCUMENTS_AHEAD,
-                max_size=BYTES_AHEAD,
-            )
-            grouped = batches(
-                self._changed(reads), cut=lambda file: file.document, source_id=lambda file: file.root.source.source_id
-            )
-            embed_and_write(grouped, self._embed, self._write)
-
-    def _finish(self, start: float) -> IngestReport:
-        self._report("statistics")
-        self._batch_writer.finish()
-        return self._tally.report(time.perf_counter() - start)
+        self._take_in(self._known(found), self._read, size=lambda file: file.found.size)
 
     def _known(self, found: Iterable[tuple[Root, FoundFile]]) -> Iterator[_File]:
         """The files, with what the store knows of each."""
         for root, group in groupby(self._counted(found), key=lambda pair: pair[0]):
             for window in windows((file for _, file in group), _WINDOW_FILES):
                 files = [_File(one, root, None) for one in window]
-                stamps = self._repository.stamps(self._scope, root.source, [file.uri for file in files])
+                stamps = self.repository.stamps(self.scope, root.source, [file.uri for file in files])
                 for file in files:
                     file.stamp = stamps.get(file.uri)
                     yield file
@@ -273,12 +203,12 @@ class FolderIngest:
         for one in found:
             self._total += 1
             waiting.append(one)
-            if not self._on_progress or len(waiting) > _FILES_AHEAD:
+            if not self.on_progress or len(waiting) > _FILES_AHEAD:
                 yield waiting.popleft()
         yield from waiting
 
     def _found(self, root: Root, met: dict[int, _Met] | None) -> Iterator[FoundFile]:
-        found = walk([root.path], max_bytes=self._max_file_bytes, follow_links=self._follow_links)
+        found = walk([root.path], max_bytes=self.max_file_bytes, follow_links=self.follow_links)
         return self._judged(root, found, None if met is None else met[root.source.source_id])
 
     def _judged(self, root: Root, found: Iterable[FoundFile | SkippedFile], met: _Met | None) -> Iterator[FoundFile]:
@@ -295,20 +225,20 @@ class FolderIngest:
 
     def _is_apart(self, uri: str, root: Root) -> bool:
         """Whether a path below a root is among those that are read otherwise."""
-        if not self._apart:
+        if not self.apart:
             return False
         folders = (f"{folder}/" for folder in PurePosixPath(uri).parents)
-        return any(one in self._apart for one in (uri, *folders) if len(one) > len(root.prefix))
+        return any(one in self.apart for one in (uri, *folders) if len(one) > len(root.prefix))
 
     def _read(self, file: _File) -> _File:
         department = department_of(file.uri)
-        given: dict[str, object] = {"department": department, "tags": self._tags} | file.root.source.given
-        if self._permissions is not None:
-            given["permissions"] = self._permissions
-        fingerprint = self._preparer.fingerprint(given)
+        given: dict[str, object] = {"department": department, "tags": self.tags} | file.root.source.given
+        if self.permissions is not None:
+            given["permissions"] = self.permissions
+        fingerprint = self.preparer.fingerprint(given)
         found = file.found
         try:
-            data = load_file(found.path, max_bytes=self._max_file_bytes, below=found.below)
+            data = load_file(found.path, max_bytes=self.max_file_bytes, below=found.below)
             if self._unchanged(file.stamp, data, fingerprint):
                 return file
             document = read_bytes(
@@ -316,19 +246,19 @@ class FolderIngest:
                 name=found.path.name,
                 source=file.uri,
                 department=department,
-                pictures=self._preparer.shows_pictures,
-                workers=self._workers,
+                pictures=self.preparer.shows_pictures,
+                workers=self.workers,
                 cancelled=self._interrupted.is_set,
                 on_page=_Pages(self._recognised),
             )
-            tags = tuple(dict.fromkeys((*self._tags, *document.tags)))
+            tags = tuple(dict.fromkeys((*self.tags, *document.tags)))
             document = replace(
                 document,
                 tags=tags,
-                permissions=self._permissions or document.permissions,
-                original=_on_disk(found, document) if self._keep_originals else None,
+                permissions=self.permissions or document.permissions,
+                original=_on_disk(found, document) if self.keep_originals else None,
             )
-            file.cut = self._preparer.cut(document, fingerprint, file.root.source.metadata)
+            file.cut = self.preparer.cut(document, fingerprint, file.root.source.metadata)
         except PictureWithoutTextError:
             file.shows_nothing = True
         except ParseError as exc:
@@ -338,61 +268,41 @@ class FolderIngest:
         return file
 
     def _unchanged(self, stamp: Stamp | None, data: bytes, fingerprint: str) -> bool:
-        if stamp is None or self._force or stamp.fingerprint != fingerprint:
+        if stamp is None or self.force or stamp.fingerprint != fingerprint:
             return False
         return stamp.file_hash == hashlib.sha256(data).digest()
 
-    def _embed(self, batch: list[_File]) -> list[Embedded]:
-        embedded = self._batch_writer.embed([file.document for file in batch])
-        with self._counting:
-            self._embedded += sum(len(file.document.chunks) for file in batch)
-        return embedded
+    def _source_of(self, entry: _File) -> Source:
+        return entry.root.source
 
-    def _changed(self, files: Iterable[_File]) -> Iterator[_File]:
-        for file in files:
-            if file.cut is None:
-                self._settle(file)
-            else:
-                yield file
-
-    def _settle(self, file: _File) -> None:
+    def _settle(self, entry: _File) -> None:
         with self._counting:
-            if file.shows_nothing:
-                self._tally.skip("without_text", self._shown(file.found.path), "is a picture without text")
-            elif file.error is None:
+            if entry.shows_nothing:
+                self._tally.skip("without_text", self._shown(entry.found.path), "is a picture without text")
+            elif entry.error is None:
                 self._tally.unchanged += 1
             else:
-                self._tally.fail(self._shown(file.found.path), file.error)
-        self._advance(1)
+                self._tally.fail(self._shown(entry.found.path), entry.error)
 
-    def _shown(self, path: Path) -> str:
-        door = self._preparer.door
-        return str(path) if door is None else door.shown(str(path))
-
-    def _write(self, batch: list[_File], embedded: list[Embedded]) -> None:
-        source = batch[0].root.source
-        cuts = [file.document for file in batch]
-        written = self._batch_writer.write_each(source, cuts, embedded, force=self._force)
+    def _count(self, batch: list[_File], outcomes: list[IngestResult | RecollectError]) -> None:
+        documents = [entry.document.document for entry in batch]
         with self._counting:
-            self._tally.count_each([cut.document.source or "" for cut in cuts], written)
-            for cut in cuts:
-                self._tally.look_at(cut.document.source or "", cut.document.metadata)
-        self._advance(len(batch))
-        if self._batch_writer.statistics_lag_far():
-            self._batch_writer.refresh_statistics()
+            self._tally.count_each([one.source or "" for one in documents], outcomes)
+            for one in documents:
+                self._tally.look_at(one.source or "", one.metadata)
 
     def _close_missing(self, roots: Sequence[Root], met: dict[int, _Met]) -> None:
         for root in roots:
             if root.is_file:
                 continue
-            known = self._repository.current_uris(self._scope, root.source, prefix=root.prefix)
+            known = self.repository.current_uris(self.scope, root.source, prefix=root.prefix)
             gone = (
                 document_id
                 for uri, document_id in known
                 if uri not in met[root.source.source_id] and not self._is_apart(uri, root)
             )
             for window in windows(gone, _WINDOW_FILES):
-                self._tally.removed += self._writer.close(self._scope, window)
+                self._tally.removed += self.writer.close(self.scope, window)
 
     def _close_gone(self, root: Root, uris: set[str], met: _Met) -> None:
         """Close the documents of paths, and of what was below them, that were not met."""
@@ -403,39 +313,28 @@ class FolderIngest:
         else:
             gone = (one for uri in looked for one in self._gone_below(root, uri, {uri}, met))
         for window in windows(gone, _WINDOW_FILES):
-            self._tally.removed += self._writer.close(self._scope, window)
+            self._tally.removed += self.writer.close(self.scope, window)
 
     def _gone_below(self, root: Root, prefix: str, looked: set[str], met: _Met) -> Iterator[int]:
-        for uri, document_id in self._repository.current_uris(self._scope, root.source, prefix=prefix):
+        for uri, document_id in self.repository.current_uris(self.scope, root.source, prefix=prefix):
             below = uri in looked or any(str(folder) in looked for folder in PurePosixPath(uri).parents)
             if below and uri not in met:
                 yield document_id
 
     def _close_doubles(self, roots: Sequence[Root]) -> None:
         for source in {root.source.source_id: root.source for root in roots}.values():
-            for window in windows(self._repository.held_twice(self._scope, source), _WINDOW_FILES):
-                self._tally.removed += self._writer.close(self._scope, window)
-
-    def _advance(self, files: int) -> None:
-        # Files are finished by two threads; the callback is told by one at a time.
-        with self._counting:
-            self._done += files
-            self._report("files")
+            for window in windows(self.repository.held_twice(self.scope, source), _WINDOW_FILES):
+                self._tally.removed += self.writer.close(self.scope, window)
 
     def _recognised(self, done: int, total: int) -> None:
         with self._counting:
             self._pages_done += done
             self._pages += total
-            if self._on_progress:
+            if self.on_progress:
                 pages = IngestProgress(
                     done=self._pages_done, total=self._pages, chunks=self._embedded, stage="recognising"
                 )
-                self._on_progress(pages)
-
-    def _report(self, stage: Literal["files", "statistics"]) -> None:
-        if self._on_progress:
-            progress = IngestProgress(done=self._done, total=self._total, chunks=self._embedded, stage=stage)
-            self._on_progress(progress)
+                self.on_progress(pages)
 
 
 class _Pages:

@@ -8,7 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from recollect.errors import FetchError, RecollectError, UsageError
@@ -17,16 +18,13 @@ from recollect.fetching.crawl import Crawl, Visit, Visited
 from recollect.fetching.urls import parse_url
 from recollect.ingest.documents import (
     BATCH_CHUNKS,
-    BYTES_AHEAD,
-    DOCUMENTS_AHEAD,
     EMBEDDED_AT_ONCE,
-    ahead,
-    batches,
-    embed_and_write,
+    IngestRun,
+    OnItsWay,
     threads,
 )
 from recollect.ingest.pages import page_document
-from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+from recollect.ingest.report import IngestReport
 from recollect.ingest.source import require_few_gone
 from recollect.privacy.redaction import PLACEHOLDERS
 
@@ -34,10 +32,9 @@ if TYPE_CHECKING:
     from recollect.documents.workers import ParserWorkers
     from recollect.fetching.client import Fetcher
     from recollect.ingest.documents import BatchWriter
-    from recollect.ingest.prepare import CutDocument, Embedded, Preparer
-    from recollect.model import Document, IngestResult, Scope
+    from recollect.ingest.prepare import Embedded, Preparer
+    from recollect.model import Document, IngestResult
     from recollect.store.documents import Source, StoredPage
-    from recollect.store.writer import DocumentWriter
 
 
 #: Changes whenever the same page would be read differently by new code, so that pages are fetched whole once more.
@@ -155,74 +152,36 @@ def _noted(page: StoredPage) -> Mapping[str, Any]:
 
 
 @dataclass(slots=True)
-class _Page:
+class _Page(OnItsWay):
     """A visited page and what was made of it."""
 
     visited: Visited
-    cut: CutDocument | None = None
     error: str | None = None
     gone: bool = False
     left_out: str | None = None
 
-    @property
-    def document(self) -> CutDocument:
-        assert self.cut is not None, "only what was read goes further"
-        return self.cut
 
-
-class SiteIngest:
+@dataclass(kw_only=True, eq=False, repr=False)
+class SiteIngest(IngestRun[_Page]):
     """One run over pages.
 
-    Args:
-        scope: The tenant, and who stores.
+    Attributes:
         source: The pages' source.
-        preparer: Cuts and embeds.
-        batch_writer: Stores.
-        writer: Closes what is gone.
-        workers: The processes that parse.
-        readers: Pages parsed at the same time.
         options: How the pages are stored.
-        force: Whether to store them anew, changed or not.
         known: The pages of the source that are stored, by URI.
         max_removed_share: Where a larger share of these, and more than a few, is to be closed, none is; None: whatever
             has gone is closed.
-        on_progress: Told after every page.
     """
 
-    def __init__(
-        self,
-        *,
-        scope: Scope,
-        source: Source,
-        preparer: Preparer,
-        batch_writer: BatchWriter,
-        writer: DocumentWriter,
-        workers: ParserWorkers,
-        readers: int = 2,
-        options: PageOptions | None = None,
-        force: bool = False,
-        known: Mapping[str, StoredPage] | None = None,
-        max_removed_share: float | None = None,
-        on_progress: ProgressCallback | None = None,
-    ) -> None:
-        self._scope = scope
-        self._source = source
-        self._preparer = preparer
-        self._batch_writer = batch_writer
-        self._writer = writer
-        self._workers = workers
-        self._readers = readers
-        self._options = options or PageOptions()
-        self._force = force
-        self._known = known or {}
-        self._max_removed_share = max_removed_share
-        self._gone: dict[str, str] = {}
-        self._on_progress = on_progress
-        self._interrupted = threading.Event()
-        self._fingerprint = preparer.fingerprint(self._options.given | source.given)
-        self._tally = Tally()
-        self._counting = threading.RLock()
-        self._total = self._done = self._embedded = 0
+    source: Source
+    options: PageOptions
+    known: Mapping[str, StoredPage]
+    max_removed_share: float | None = None
+    _gone: dict[str, str] = field(init=False, default_factory=dict)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self.preparer.fingerprint(self.options.given | self.source.given)
 
     def run(self, crawl: Crawl) -> IngestReport:
         """Store the pages of a crawl, and close those that are gone behind the last one.
@@ -231,27 +190,13 @@ class SiteIngest:
             SourceError: So much has gone that somebody should look first: none of it was closed.
         """
         start = time.perf_counter()
-        with threads(self._readers, "reader", on_error=self._interrupted.set) as readers:
-            reads = ahead(
-                readers,
-                self._read,
-                self._counted(crawl.pages()),
-                size=_size,
-                max_items=DOCUMENTS_AHEAD,
-                max_size=BYTES_AHEAD,
-            )
-            grouped = batches(
-                self._changed(reads), cut=lambda page: page.document, source_id=lambda _: self._source.source_id
-            )
-            embed_and_write(grouped, self._embed, self._write)
+        self._take_in(self._counted(crawl.pages()), self._read, size=_size)
         if crawl.excluded:
             self._tally.skip_reasons["excluded"] = self._tally.skip_reasons.get("excluded", 0) + crawl.excluded
         for problem in crawl.problems:
             self._tally.fail(self._shown(problem.url), self._shown(problem.reason))
         self._close_gone()
-        self._report("statistics")
-        self._batch_writer.finish()
-        return self._tally.report(time.perf_counter() - start)
+        return self._finish(start)
 
     def _counted(self, visits: Iterable[Visited]) -> Iterator[Visited]:
         for visited in visits:
@@ -271,13 +216,13 @@ class SiteIngest:
             document = page_document(
                 fetched,
                 uri=visited.uri,
-                pictures=self._preparer.shows_pictures,
-                workers=self._workers,
+                pictures=self.preparer.shows_pictures,
+                workers=self.workers,
                 cancelled=self._interrupted.is_set,
             )
             found_at = None if visited.visit.named else str(visited.visit.found_at or visited.visit.url)
-            document = described(document, fetched, self._options, visited.visit.request, found_at=found_at)
-            page.cut = self._preparer.cut(document, self._fingerprint, self._source.metadata)
+            document = described(document, fetched, self.options, visited.visit.request, found_at=found_at)
+            page.cut = self.preparer.cut(document, self._fingerprint, self.source.metadata)
         except FetchError as error:
             page.error = error.reason
         except UsageError as error:
@@ -287,71 +232,41 @@ class SiteIngest:
     def _unchanged(self, uri: str, fetched: Fetched) -> bool:
         if fetched.unchanged:
             return True
-        stored = self._known.get(self._name(uri))
-        if stored is None or self._force or stored.fingerprint != self._fingerprint:
+        stored = self.known.get(self._name(uri))
+        if stored is None or self.force or stored.fingerprint != self._fingerprint:
             return False
         return stored.file_hash == hashlib.sha256(fetched.body).digest()
 
-    def _changed(self, pages: Iterable[_Page]) -> Iterator[_Page]:
-        for page in pages:
-            if page.cut is None:
-                self._settle(page)
-            else:
-                yield page
+    def _source_of(self, entry: _Page) -> Source:  # noqa: ARG002
+        return self.source
 
-    def _settle(self, page: _Page) -> None:
-        uri = self._name(page.visited.uri)
+    def _settle(self, entry: _Page) -> None:
+        uri = self._name(entry.visited.uri)
         # A page that its site does not want to be found any more is gone too.
-        why = page.left_out or (page.error if page.gone else None)
+        why = entry.left_out or (entry.error if entry.gone else None)
         with self._counting:
-            if why is not None and uri in self._known:
+            if why is not None and uri in self.known:
                 self._gone[uri] = self._shown(why)
-            elif page.left_out:
-                self._tally.skip("noindex", uri, page.left_out)
-            elif page.error is not None:
-                self._tally.fail(self._shown(page.visited.uri), self._shown(page.error))
+            elif entry.left_out:
+                self._tally.skip("noindex", uri, entry.left_out)
+            elif entry.error is not None:
+                self._tally.fail(self._shown(entry.visited.uri), self._shown(entry.error))
             else:
                 self._tally.unchanged += 1
-        self._advance(1)
 
     def _name(self, uri: str) -> str:
-        door = self._preparer.door
+        door = self.preparer.door
         return uri if door is None else door.name(uri)
 
-    def _shown(self, text: str) -> str:
-        door = self._preparer.door
-        return text if door is None else door.shown(text)
-
     def _close_gone(self) -> None:
-        require_few_gone(self._source.name, len(self._gone), len(self._known), most=self._max_removed_share)
+        require_few_gone(self.source.name, len(self._gone), len(self.known), most=self.max_removed_share)
         for uri, why in self._gone.items():
-            if self._writer.close(self._scope, [self._known[uri].document_id]):
+            if self.writer.close(self.scope, [self.known[uri].document_id]):
                 self._tally.close(uri, why)
 
-    def _embed(self, batch: list[_Page]) -> list[Embedded]:
-        embedded = self._preparer.embed([page.document for page in batch])
+    def _count(self, batch: list[_Page], outcomes: list[IngestResult | RecollectError]) -> None:
         with self._counting:
-            self._embedded += sum(len(page.document.chunks) for page in batch)
-        return embedded
-
-    def _write(self, batch: list[_Page], embedded: Sequence[Embedded]) -> None:
-        cuts = [page.document for page in batch]
-        written = self._batch_writer.write_each(self._source, cuts, embedded, force=self._force)
-        with self._counting:
-            self._tally.count_each([self._shown(page.visited.uri) for page in batch], written)
-        self._advance(len(batch))
-        if self._batch_writer.statistics_lag_far():
-            self._batch_writer.refresh_statistics()
-
-    def _advance(self, pages: int) -> None:
-        with self._counting:
-            self._done += pages
-            self._report("files")
-
-    def _report(self, stage: Any) -> None:  # noqa: ANN401 - one of IngestProgress's literals
-        if self._on_progress:
-            progress = IngestProgress(done=self._done, total=self._total, chunks=self._embedded, stage=stage)
-            self._on_progress(progress)
+            self._tally.count_each([self._shown(page.visited.uri) for page in batch], outcomes)
 
 
 def _size(visited: Visited) -> int:
@@ -402,17 +317,11 @@ class AskedPages(Protocol[Key]):
 
 
 @dataclass(slots=True, eq=False)
-class _NamedPage(Generic[Key]):
+class _NamedPage(OnItsWay, Generic[Key]):
     key: Key
     request: PageRequest
-    cut: CutDocument | None = None
     error: Exception | None = None
     read_at: float = 0.0
-
-    @property
-    def document(self) -> CutDocument:
-        assert self.cut is not None, "only what was read goes further"
-        return self.cut
 
 
 class NamedPages(Generic[Key]):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,8 @@ from recollect import interruption
 from recollect.documents.formats import can_read_name, is_generated_name
 from recollect.documents.reader import read_bytes
 from recollect.errors import NotFoundError, ParseError, RecollectError, SourceError, StoreUnavailableError, UsageError
-from recollect.ingest.documents import BYTES_AHEAD, DOCUMENTS_AHEAD, ahead, batches, embed_and_write, threads, windows
-from recollect.ingest.report import IngestProgress, IngestReport, ProgressCallback, Tally
+from recollect.ingest.documents import IngestRun, OnItsWay, windows
+from recollect.ingest.report import IngestReport
 from recollect.ingest.roots import department_of
 from recollect.model.principal import Permissions, read_permissions
 from recollect.sources.base import (
@@ -35,15 +34,11 @@ from recollect.store.prepared import Identity
 from recollect.store.sources import SourceItem, SourceItemRepository
 
 if TYPE_CHECKING:
-    from recollect.documents.workers import ParserWorkers
-    from recollect.ingest.documents import BatchWriter
-    from recollect.ingest.prepare import CutDocument, Embedded, Preparer
-    from recollect.model import IngestResult, Scope
+    from recollect.model import IngestResult
     from recollect.model.collection import Collection
     from recollect.store.attachments import AttachmentRepository
     from recollect.store.documents import DocumentRepository, Source, Stamp
     from recollect.store.sources import SourceRepository
-    from recollect.store.writer import DocumentWriter
 
 
 # How much of a source may go at once before somebody has to look.
@@ -84,33 +79,8 @@ _WINDOW = 256
 _TOGETHER = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
-    """How a source is read.
-
-    Attributes:
-        include: Patterns of what is read; none: everything.
-        exclude: Patterns of what is not.
-        tags: Every document is given these.
-        max_file_bytes: Larger items are skipped.
-        readers: Items fetched and parsed at the same time.
-        max_removed_share: Where a larger share of the documents has gone, nothing is closed; None: whatever has gone.
-        keep_originals: Whether what was fetched is kept beside its document.
-        anew: Read everything, wherever the last run ended; what is unchanged is not fetched.
-    """
-
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    max_file_bytes: int
-    readers: int = 2
-    max_removed_share: float | None = MAX_REMOVED_SHARE
-    keep_originals: bool = False
-    anew: bool = False
-
-
 @dataclass(slots=True)
-class _Read:
+class _Read(OnItsWay):
     """An item on its way: named, looked up in the store, then fetched.
 
     Attributes:
@@ -119,7 +89,6 @@ class _Read:
         revision: That was read.
         grants: As the source says.
         told: Whether it has said.
-        cut: Its document; None: it need not be stored, or cannot be.
         problem: Why it cannot.
         left_out: Whether it is no document, or has gone.
     """
@@ -131,14 +100,8 @@ class _Read:
     revision: str
     grants: tuple[str, ...] | None = None
     told: bool = False
-    cut: CutDocument | None = None
     problem: str | None = None
     left_out: bool = False
-
-    @property
-    def document(self) -> CutDocument:
-        assert self.cut is not None, "only what was read goes further"
-        return self.cut
 
     def note(self, document_id: int | None) -> SourceItem:
         """What is to be known of the item from now on."""
@@ -152,68 +115,49 @@ class _Read:
         )
 
 
-class SourceIngest:
+@dataclass(kw_only=True, eq=False, repr=False)
+class SourceIngest(IngestRun[_Read]):
     """One run over what a connector names.
 
     Everything before a checkpoint is stored before its cursor is: a run that is killed goes on there, and what it had
     stored behind it is found unchanged. What has gone is closed at the end of a run alone, so a listing that fails
     closes nothing.
 
-    Args:
-        scope: The tenant.
+    Attributes:
         collection: Where the documents go.
         source: That they belong to.
         connector: Names and fetches.
-        options: How.
+        include: Patterns of what is read; none: everything.
+        exclude: Patterns of what is not.
+        tags: Every document is given these.
+        max_file_bytes: Larger items are skipped.
+        max_removed_share: Where a larger share of the documents has gone, nothing is closed; None: whatever has gone.
+        keep_originals: Whether what was fetched is kept beside its document.
+        anew: Read everything, wherever the last run ended; what is unchanged is not fetched.
         sources: Knows how far the source was read.
         items: Knows what it named before.
-        preparer: Cuts and embeds.
-        batch_writer: Stores.
         documents: Knows what is in the store already.
-        writer: Closes what has gone.
         access: Changes who may read what is stored.
         attachments: Hangs what is attached to messages on them.
-        workers: The processes that parse.
-        on_progress: Told after every item.
     """
 
-    def __init__(
-        self,
-        *,
-        scope: Scope,
-        collection: Collection,
-        source: Source,
-        connector: Connector,
-        options: SourceOptions,
-        sources: SourceRepository,
-        items: SourceItemRepository,
-        preparer: Preparer,
-        batch_writer: BatchWriter,
-        documents: DocumentRepository,
-        writer: DocumentWriter,
-        access: AccessRepository,
-        attachments: AttachmentRepository,
-        workers: ParserWorkers,
-        on_progress: ProgressCallback | None = None,
-    ) -> None:
-        self._scope, self._collection, self._source = scope, collection, source
-        self._connector = connector
-        self._options = options
-        self._sources = sources
-        self._items = items
-        self._preparer = preparer
-        self._batch_writer = batch_writer
-        self._documents = documents
-        self._writer = writer
-        self._access = access
-        self._attachments = attachments
-        self._workers = workers
-        self._on_progress = on_progress
-        self._interrupted = threading.Event()
-        self._counting = threading.RLock()
-        self._tally = Tally()
-        self._listing = 0
-        self._found = self._done = self._embedded = 0
+    collection: Collection
+    source: Source
+    connector: Connector
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    max_file_bytes: int
+    max_removed_share: float | None = MAX_REMOVED_SHARE
+    keep_originals: bool = False
+    anew: bool = False
+    sources: SourceRepository
+    items: SourceItemRepository
+    documents: DocumentRepository
+    access: AccessRepository
+    attachments: AttachmentRepository
+    _listing: int = field(init=False, default=0)
+    _present: set[str] = field(init=False, default_factory=set)
 
     def run(self) -> IngestReport:
         """Bring the store to what the source holds now.
@@ -225,14 +169,14 @@ class SourceIngest:
         """
         start = time.perf_counter()
         try:
-            cursor, self._listing = self._sources.begin(self._scope, self._source, anew=self._options.anew)
-            self._take(self._connector.changes(cursor))
+            cursor, self._listing = self.sources.begin(self.scope, self.source, anew=self.anew)
+            self._take(self.connector.changes(cursor))
             self._close_gone()
-            self._batch_writer.finish()
-            self._sources.end(self._scope, self._source)
+            self.batch_writer.finish()
+            self.sources.end(self.scope, self.source)
         except RecollectError as exc:
             if not isinstance(exc, StoreUnavailableError | NotFoundError):
-                self._sources.fail(self._scope, self._source, str(exc))
+                self.sources.fail(self.scope, self.source, str(exc))
             raise
         return self._tally.report(time.perf_counter() - start)
 
@@ -248,45 +192,31 @@ class SourceIngest:
             found = self._store(found)
             match change:
                 case ListingBegins():
-                    self._listing = self._sources.begin_listing(self._scope, self._source)
+                    self._listing = self.sources.begin_listing(self.scope, self.source)
                 case Removed(uri):
-                    self._items.mark_removed(self._scope, self._source, [uri])
+                    self.items.mark_removed(self.scope, self.source, [uri])
                 case ListingEnds():
-                    self._items.mark_unnamed(self._scope, self._source, listing=self._listing)
+                    self.items.mark_unnamed(self.scope, self.source, listing=self._listing)
                 case Checkpoint(cursor):
-                    self._sources.save_cursor(self._scope, self._source, cursor)
+                    self.sources.save_cursor(self.scope, self.source, cursor)
         self._store(found)
 
     def _store(self, items: list[Item]) -> list[Item]:
         """Fetch and store what has changed of some items; returns none, which is what is left of them."""
-        self._found += len(items)
+        self._total += len(items)
         readable = [item for item in items if self._is_document(item)]
-        present = {item.uri for item in items}
-        with threads(self._options.readers, "reader", on_error=self._interrupted.set) as readers:
-            reads = ahead(
-                readers,
-                self._read,
-                self._looked_up(readable),
-                size=lambda read: read.item.size or 0,
-                max_items=DOCUMENTS_AHEAD,
-                max_size=BYTES_AHEAD,
-            )
-            grouped = batches(
-                self._changed(reads, present),
-                cut=lambda read: read.document,
-                source_id=lambda _: self._source.source_id,
-            )
-            embed_and_write(grouped, self._embed, self._write)
+        self._present = {item.uri for item in items}
+        self._take_in(self._looked_up(readable), self._read, size=lambda read: read.item.size or 0)
         self._hang({item.uri: Identity(item.attached_to) for item in items if item.attached_to is not None})
-        self._items.touch_items(self._scope, self._source, list(present), listing=self._listing)
+        self.items.touch_items(self.scope, self.source, list(self._present), listing=self._listing)
         return []
 
     def _hang(self, attached: Mapping[str, Identity]) -> None:
         """Hang attachments on their messages, also those that a run before was interrupted behind."""
         if attached:
-            known = self._items.items(self._scope, self._source, list(attached))
+            known = self.items.items(self.scope, self.source, list(attached))
             stored = {one.document_id: attached[uri] for uri, one in known.items() if one.document_id is not None}
-            self._attachments.hang(self._scope, stored)
+            self.attachments.hang(self.scope, stored)
 
     def _is_document(self, item: Item) -> bool:
         """Whether it is to be fetched at all; by the rules of folders."""
@@ -300,30 +230,30 @@ class SourceIngest:
     def _reason_to_skip(self, item: Item) -> str | None:
         if any(part.startswith(".") for part in PurePosixPath(item.uri).parts):
             return "hidden"
-        if not wanted(item.uri, include=self._options.include, exclude=self._options.exclude):
+        if not wanted(item.uri, include=self.include, exclude=self.exclude):
             return "excluded"
         if not can_read_name(PurePosixPath(item.uri).name):
             return "unsupported"
         if is_generated_name(PurePosixPath(item.uri).name):
             return "generated"
-        if item.size is not None and item.size > self._options.max_file_bytes:
+        if item.size is not None and item.size > self.max_file_bytes:
             return "too_large"
         return None
 
     def _looked_up(self, items: Sequence[Item]) -> Iterator[_Read]:
         for window in windows(items, _WINDOW):
             uris = [item.uri for item in window]
-            known = self._items.items(self._scope, self._source, uris)
-            stamps = self._documents.stamps(self._scope, self._source, uris)
+            known = self.items.items(self.scope, self.source, uris)
+            stamps = self.documents.stamps(self.scope, self.source, uris)
             for item in window:
-                given = {"department": department_of(item.uri), "tags": self._options.tags} | self._source.given
-                fingerprint = self._preparer.fingerprint(given)
+                given = {"department": department_of(item.uri), "tags": self.tags} | self.source.given
+                fingerprint = self.preparer.fingerprint(given)
                 uri = item.uri
                 yield _Read(item, known.get(uri), stamps.get(uri), fingerprint, item.revision)
 
     def _read(self, read: _Read) -> _Read:
         try:
-            read.grants = self._connector.grants(read.item)
+            read.grants = self.connector.grants(read.item)
             read.told = True
             if not self._unchanged(read):
                 self._fetch(read)
@@ -351,7 +281,7 @@ class SourceIngest:
 
     def _fetch(self, read: _Read) -> None:
         item = read.item
-        content = self._connector.fetch(item, max_bytes=self._options.max_file_bytes)
+        content = self.connector.fetch(item, max_bytes=self.max_file_bytes)
         read.revision = content.revision or item.revision
         department = department_of(item.uri)
         document = read_bytes(
@@ -360,61 +290,47 @@ class SourceIngest:
             mime_type=content.content_type,
             source=item.uri,
             department=department,
-            max_bytes=self._options.max_file_bytes,
+            max_bytes=self.max_file_bytes,
             attachments=content.attachments,
-            pictures=self._preparer.shows_pictures,
-            workers=self._workers,
+            pictures=self.preparer.shows_pictures,
+            workers=self.workers,
             cancelled=self._interrupted.is_set,
         )
         document = replace(
             document,
-            tags=tuple(dict.fromkeys((*self._options.tags, *document.tags))),
+            tags=tuple(dict.fromkeys((*self.tags, *document.tags))),
             metadata={**content.metadata, **document.metadata},
             permissions=document.permissions if read.grants is None else read.grants,
-            original=document.original if self._options.keep_originals else None,
+            original=document.original if self.keep_originals else None,
         )
-        cut = self._preparer.cut(document, read.fingerprint, self._source.metadata)
+        cut = self.preparer.cut(document, read.fingerprint, self.source.metadata)
         read.cut = replace(cut, keeps_attached=not content.attachments)
 
-    def _changed(self, reads: Iterable[_Read], present: set[str]) -> Iterator[_Read]:
-        for read in reads:
-            if read.cut is not None:
-                yield read
-                continue
-            if read.left_out:
-                present.discard(read.item.uri)
-            self._settle(read)
+    def _source_of(self, entry: _Read) -> Source:  # noqa: ARG002
+        return self.source
 
-    def _settle(self, read: _Read) -> None:
+    def _settle(self, entry: _Read) -> None:
         """What is not stored anew: it is as it was, or cannot be stored, or is no document any more."""
-        known = read.known
+        known = entry.known
         document_id = None if known is None else known.document_id
         before = None if known is None else known.grants
-        moved = read.told and not read.left_out and document_id is not None and before != read.grants
+        moved = entry.told and not entry.left_out and document_id is not None and before != entry.grants
         if document_id is not None and moved:
-            self._give(document_id, before, read.grants)
-        if read.problem is not None:
+            self._give(document_id, before, entry.grants)
+        if entry.problem is not None:
             with self._counting:
-                self._tally.fail(read.item.uri, read.problem)
-        elif read.left_out:
-            self._items.mark_removed(self._scope, self._source, [read.item.uri])
+                self._tally.fail(entry.item.uri, entry.problem)
+        elif entry.left_out:
+            self._present.discard(entry.item.uri)
+            self.items.mark_removed(self.scope, self.source, [entry.item.uri])
         else:
             with self._counting:
                 self._tally.unchanged += 1
-        if moved or (read.problem is not None and (known is None or known.revision != read.revision)):
-            noted = replace(read.note(document_id), grants=read.grants if moved else before)
-            self._items.save_items(self._scope, self._source, [noted], listing=self._listing)
-        self._advance(1)
+        if moved or (entry.problem is not None and (known is None or known.revision != entry.revision)):
+            noted = replace(entry.note(document_id), grants=entry.grants if moved else before)
+            self.items.save_items(self.scope, self.source, [noted], listing=self._listing)
 
-    def _embed(self, batch: list[_Read]) -> list[Embedded]:
-        embedded = self._preparer.embed([read.document for read in batch])
-        with self._counting:
-            self._embedded += sum(len(read.document.chunks) for read in batch)
-        return embedded
-
-    def _write(self, batch: list[_Read], embedded: list[Embedded]) -> None:
-        cuts = [read.document for read in batch]
-        outcomes = self._batch_writer.write_each(self._source, cuts, embedded, force=False)
+    def _count(self, batch: list[_Read], outcomes: list[IngestResult | RecollectError]) -> None:
         written: list[tuple[_Read, IngestResult]] = []
         for read, outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, RecollectError):
@@ -429,34 +345,21 @@ class SourceIngest:
             if before != read.grants and (result.status == "unchanged" or before is not None):
                 self._give(result.document_id, before, read.grants)
         notes = [read.note(result.document_id) for read, result in written]
-        self._items.save_items(self._scope, self._source, notes, listing=self._listing)
-        self._advance(len(written))
-        if self._batch_writer.statistics_lag_far():
-            self._batch_writer.refresh_statistics()
+        self.items.save_items(self.scope, self.source, notes, listing=self._listing)
 
     def _give(self, document_id: int, before: tuple[str, ...] | None, now: tuple[str, ...] | None) -> None:
         """Grants follow the source; where it says nothing any more, the collection's default holds."""
         old = read_permissions(before) if before else Permissions(grants=())
-        if now is None:
-            new = self._access.of_collection(self._scope, self._collection).default
-        else:
-            new = read_permissions(now)
+        new = self.access.of_collection(self.scope, self.collection).default if now is None else read_permissions(now)
         withdrawn = Permissions(grants=(), denials=tuple(set(old.denials) - set(new.denials)))
         change = PermissionChange(add=new, remove=withdrawn, only=True)
         # Of what is attached to it the source speaks for itself.
-        self._access.change(self._scope, [document_id], change, attached=False)
+        self.access.change(self.scope, [document_id], change, attached=False)
 
     def _close_gone(self) -> None:
-        total, gone = self._items.counts(self._scope, self._source)
-        require_few_gone(self._source.name, gone, total, most=self._options.max_removed_share)
-        while page := self._items.gone_items(self._scope, self._source, limit=_WINDOW):
+        total, gone = self.items.counts(self.scope, self.source)
+        require_few_gone(self.source.name, gone, total, most=self.max_removed_share)
+        while page := self.items.gone_items(self.scope, self.source, limit=_WINDOW):
             ids = [document_id for _, document_id in page if document_id is not None]
-            self._tally.removed += self._writer.close(self._scope, ids)
-            self._items.forget_items(self._scope, self._source, [uri for uri, _ in page])
-
-    def _advance(self, items: int) -> None:
-        with self._counting:
-            self._done += items
-            if self._on_progress:
-                progress = IngestProgress(done=self._done, total=self._found, chunks=self._embedded)
-                self._on_progress(progress)
+            self._tally.removed += self.writer.close(self.scope, ids)
+            self.items.forget_items(self.scope, self.source, [uri for uri, _ in page])

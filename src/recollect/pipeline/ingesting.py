@@ -109,13 +109,13 @@ def _folder_ingest(at: Standpoint, options: FileOptions) -> Iterator[FolderInges
             readers=settings.readers,
             max_file_bytes=settings.max_file_bytes,
             follow_links=settings.follow_links if options.follow_links is None else options.follow_links,
-            tags=options.tags,
+            tags=tuple(options.tags),
             permissions=granted,
             keep_originals=settings.keep_originals == "always",
             force=options.force,
             on_progress=options.on_progress,
             give_default=None if place.hidden else give_default,
-            apart=options.apart,
+            apart=None if options.apart is None else frozenset(options.apart),
         )
 
 

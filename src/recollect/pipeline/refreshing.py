@@ -178,7 +178,7 @@ def refresh(
         return _refresh_site(at, record, confirm_removals=confirm_removals, anew=anew, on_progress=on_progress)
     require_refreshable(record)
     assert record.connector is not None, "what is neither a folder nor a site has a connector"
-    from recollect.ingest.source import SourceIngest, SourceOptions
+    from recollect.ingest.source import SourceIngest
 
     settings = read_settings(record.connector, record.location or "", record.settings)
     store = at.store
@@ -189,23 +189,19 @@ def refresh(
         except UsageError as exc:
             store.sources.fail(place.scope, source, str(exc))
             raise
-        options = SourceOptions(
-            include=settings.include,
-            exclude=settings.exclude,
-            tags=settings.tags,
-            max_file_bytes=at.config.ingest.max_file_bytes,
-            readers=at.config.ingest.readers,
-            max_removed_share=None if confirm_removals else settings.max_removed_share,
-            keep_originals=at.config.ingest.keep_originals == "always",
-            anew=anew,
-        )
         with closing(connector):
             return SourceIngest(
                 scope=place.scope,
                 collection=place.collection,
                 source=source,
                 connector=connector,
-                options=options,
+                include=settings.include,
+                exclude=settings.exclude,
+                tags=settings.tags,
+                max_file_bytes=at.config.ingest.max_file_bytes,
+                max_removed_share=None if confirm_removals else settings.max_removed_share,
+                keep_originals=at.config.ingest.keep_originals == "always",
+                anew=anew,
                 sources=store.sources,
                 items=store.source_items,
                 preparer=place.preparer,
@@ -215,6 +211,7 @@ def refresh(
                 access=store.access,
                 attachments=store.attachments,
                 workers=at.assembly.parser_workers,
+                readers=at.config.ingest.readers,
                 on_progress=on_progress,
             ).run()
 
