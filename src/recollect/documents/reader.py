@@ -118,16 +118,8 @@ def read_file(
         ParseError: The file is missing, empty, too large, of an unknown type, protected, damaged or without text.
     """
     data = load_file(path, max_bytes=max_bytes, below=below)
-    return _document(
-        data,
-        path.name,
-        str(path),
-        source=source,
-        department=department,
-        workers=workers,
-        cancelled=cancelled,
-        on_page=on_page,
-    )
+    files = _FileReader(workers or shared_workers(), cancelled, on_page)
+    return _document(files, data, path.name, str(path), source=source, department=department)
 
 
 def load_file(path: Path, *, max_bytes: int | None = None, below: Path | None = None) -> bytes:
@@ -188,6 +180,7 @@ def read_bytes(
     """
     _check_size(len(data), max_bytes, name)
     document = _document(
+        _FileReader(workers or shared_workers(), cancelled, on_page, pictures),
         data,
         name,
         name,
@@ -196,10 +189,6 @@ def read_bytes(
         mime_type=mime_type,
         main_content=main_content,
         attachments=attachments,
-        pictures=pictures,
-        workers=workers,
-        cancelled=cancelled,
-        on_page=on_page,
     )
     return replace(document, original=Original.of_bytes(data, name=clean(name), mime_type=document.mime_type))
 
@@ -212,22 +201,17 @@ def _check_size(size: int, max_bytes: int | None, path: str) -> None:
 
 
 def _document(
+    files: _FileReader,
     data: bytes,
     name: str,
     path: str,
     *,
     source: str,
     department: str | None,
-    workers: ParserWorkers | None,
-    cancelled: Callable[[], bool],
-    on_page: PageCallback | None,
     mime_type: str | None = None,
     main_content: bool = False,
     attachments: bool = True,
-    pictures: bool = True,
 ) -> Document:
-    pool = workers or shared_workers()
-    files = _FileReader(pool, cancelled, on_page, pictures)
     try:
         parsed = files.read(data, name, mime_type, main_content=main_content)
     except UnreadableError as error:
@@ -239,7 +223,7 @@ def _document(
         raise PictureWithoutTextError(path, NO_TEXT)
     if not attachments or not parsed.attached:
         return document
-    limits = pool.limits
+    limits = files.pool.limits
     reader = AttachedReader(
         files.read, files.described, seconds=limits.seconds, characters=max(limits.characters, len(data))
     )
@@ -253,7 +237,7 @@ class _FileReader:
     pool: ParserWorkers
     cancelled: Callable[[], bool]
     on_page: PageCallback | None
-    shows_pictures: bool
+    shows_pictures: bool = True
 
     def read(self, data: bytes, name: str, mime_type: str | None, *, main_content: bool = False) -> Parsed:
         """A file's text; of a picture whose text cannot be recognised, none where it is to be described.
@@ -269,11 +253,43 @@ class _FileReader:
         if not parsed.unread:
             return parsed
         try:
-            return _with_pictures(self.pool, data, parsed, name, mime_type, self.cancelled, self.on_page)
+            return self._recognised(data, parsed, name, mime_type)
         except UnreadableError:
             if self.pool.describer is None or not self.shows_pictures or not is_picture_name(name):
                 raise
             return parsed
+
+    def _recognised(self, data: bytes, parsed: Parsed, name: str, mime_type: str | None) -> Parsed:
+        """A file with the text of its pages that are pictures; what cannot be recognised is counted in the metadata."""
+        why: list[str] = []
+        if not self.pool.ocr and is_picture_name(name):
+            raise UnreadableError(NO_TEXT)
+        if self.pool.ocr and can_recognise():
+            readings, why = recognise_pages(
+                self.pool,
+                data,
+                parsed.unread,
+                name=name,
+                mime_type=mime_type,
+                cancelled=self.cancelled,
+                on_page=self.on_page,
+            )
+            parsed = self.pool.parse(data, name=name, mime_type=mime_type, readings=readings, cancelled=self.cancelled)
+            if readings:
+                parsed = replace(parsed, metadata={**parsed.metadata, "pages_recognised": len(readings)})
+        if not parsed.unread:
+            return parsed
+        unread, pages = len(parsed.unread), int(parsed.metadata.get("page_count") or len(parsed.unread))
+        if not parsed.content:
+            raise UnreadableError(
+                "; ".join([f"has no text in it: {without_text(unread, pages, ocr=self.pool.ocr)}", *why[:1]])
+            )
+        told: dict[str, Fact] = {"pages_without_text": unread}
+        if not self.pool.ocr:
+            told["ocr"] = "off"
+        if why:
+            told["pages_left_out"] = why[0][:_LONGEST_REASON]
+        return replace(parsed, metadata={**parsed.metadata, **told})
 
     def described(self, document: Document, data: bytes, name: str, mime_type: str | None) -> Document:
         """A document with what its pictures show, where somebody describes them."""
@@ -289,41 +305,6 @@ class _FileReader:
             note = f"{count} not described: none is sent where {_KEPT_BACK}"
             return replace(document, metadata={**document.metadata, "pictures_left_out": note})
         return with_descriptions(document, pictures, describer) if pictures else document
-
-
-def _with_pictures(
-    workers: ParserWorkers,
-    data: bytes,
-    parsed: Parsed,
-    name: str,
-    mime_type: str | None,
-    cancelled: Callable[[], bool],
-    on_page: PageCallback | None,
-) -> Parsed:
-    """A file with the text of its pages that are pictures; with what cannot be recognised counted in the metadata."""
-    why: list[str] = []
-    if not workers.ocr and is_picture_name(name):
-        raise UnreadableError(NO_TEXT)
-    if workers.ocr and can_recognise():
-        readings, why = recognise_pages(
-            workers, data, parsed.unread, name=name, mime_type=mime_type, cancelled=cancelled, on_page=on_page
-        )
-        parsed = workers.parse(data, name=name, mime_type=mime_type, readings=readings, cancelled=cancelled)
-        if readings:
-            parsed = replace(parsed, metadata={**parsed.metadata, "pages_recognised": len(readings)})
-    if not parsed.unread:
-        return parsed
-    unread, pages = len(parsed.unread), int(parsed.metadata.get("page_count") or len(parsed.unread))
-    if not parsed.content:
-        raise UnreadableError(
-            "; ".join([f"has no text in it: {without_text(unread, pages, ocr=workers.ocr)}", *why[:1]])
-        )
-    told: dict[str, Fact] = {"pages_without_text": unread}
-    if not workers.ocr:
-        told["ocr"] = "off"
-    if why:
-        told["pages_left_out"] = why[0][:_LONGEST_REASON]
-    return replace(parsed, metadata={**parsed.metadata, **told})
 
 
 def parse(

@@ -6,12 +6,12 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+Work = TypeVar("Work")
+Result = TypeVar("Result")
 
 # Texts are tokenised a slice at a time, so that memory does not grow with their number.
 _SLICE_TEXTS = 512
@@ -57,7 +60,59 @@ class _Loaded:
     settings: EncoderSettings
 
 
-class LocalEmbedder:
+class _LocalModel:
+    """A model on this machine: fetched, built and loaded on first use, once, and computed in several threads."""
+
+    def __init__(self, model: str, cache: ModelCache, precision: Precision, threads: int | None) -> None:
+        if precision not in {"int8", "fp32"}:
+            raise UsageError(f"precision must be 'int8' or 'fp32', not {precision!r}")
+        if threads is not None and threads < 1:
+            raise UsageError(f"threads must be at least 1, not {threads!r}")
+        self._model = model
+        self._cache = cache
+        self._precision: Precision = precision
+        self._threads = threads or _usable_processors()
+        self._unload()
+        renew_in_children(self)
+
+    def _unload(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: the model is loaded again when it is needed; its threads are the parent's."""
+        leave_to_parent(*self._of_the_process())
+        self._unload()
+
+    def _of_the_process(self) -> tuple[object, ...]:
+        """What cannot be used after a fork."""
+        return self._lock, self._pool
+
+    @property
+    def model_name(self) -> str:
+        """The model and the precision asked for, for instance ``"…/all-MiniLM-L6-v2:int8"``.
+
+        It does not change where 8 bits are rejected on this processor and 32 are used: vectors of the two are
+        comparable.
+        """
+        return f"{self._model}:{self._precision}"
+
+    def _each(self, compute: Callable[[Work], Result], work: Sequence[Work]) -> Iterator[tuple[Work, Result]]:
+        """Compute pieces of work side by side; each with its result, in order."""
+        alone = self._threads == 1 or len(work) < 2
+        results = map(compute, work) if alone else self._executor().map(compute, work)
+        for piece, result in zip(work, results, strict=True):
+            check()
+            yield piece, result
+
+    def _executor(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="recollect-embed")
+            return self._pool
+
+
+class LocalEmbedder(_LocalModel):
     """Embeds on this machine: no key, no GPU, no network once the weights are here.
 
     A text longer than the model's window is embedded in consecutive windows, and their vectors are averaged
@@ -97,41 +152,20 @@ class LocalEmbedder:
         batch_tokens: int = 2048,
         progress: Progress | None = None,
     ) -> None:
-        if precision not in {"int8", "fp32"}:
-            raise UsageError(f"precision must be 'int8' or 'fp32', not {precision!r}")
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads must be at least 1, not {threads!r}")
         if batch_tokens < 1:
             raise UsageError(f"batch_tokens must be at least 1, not {batch_tokens!r}")
-        self._model = full_name(model)
-        self._cache = cache
-        self._precision: Precision = precision
-        self._threads = threads or _usable_processors()
+        super().__init__(full_name(model), cache, precision, threads)
         self._batch_tokens = batch_tokens
         self._progress = progress
-        self._unload()
-        renew_in_children(self)
 
     def _unload(self) -> None:
-        self._lock = threading.Lock()
+        super()._unload()
         self._loaded: _Loaded | None = None
         self._loaded_tokens: _Loaded | None = None
         self._tokenizer: TextTokenizer | None = None
-        self._pool: ThreadPoolExecutor | None = None
 
-    def renew_in_child(self) -> None:
-        """In the child of a fork: the model is loaded again when it is needed; its threads are the parent's."""
-        leave_to_parent(self._lock, self._loaded, self._loaded_tokens, self._tokenizer, self._pool)
-        self._unload()
-
-    @property
-    def model_name(self) -> str:
-        """The model and the precision asked for, for instance ``"…/all-MiniLM-L6-v2:int8"``.
-
-        It does not change where 8 bits are rejected on this processor and 32 are used (`active_precision`): those
-        vectors are comparable with 8-bit ones made elsewhere.
-        """
-        return f"{self._model}:{self._precision}"
+    def _of_the_process(self) -> tuple[object, ...]:
+        return (*super()._of_the_process(), self._loaded, self._loaded_tokens, self._tokenizer)
 
     @property
     def dimension(self) -> int:
@@ -319,17 +353,7 @@ class LocalEmbedder:
             result: Vectors = loaded.session.run(None, {"input_ids": ids})[0]
             return result
 
-        alone = self._threads == 1 or len(batches) == 1
-        results = map(run, batches) if alone else self._executor().map(run, batches)
-        for batch, result in zip(batches, results, strict=True):
-            check()
-            yield batch, result
-
-    def _executor(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="recollect-embed")
-            return self._pool
+        return self._each(run, batches)
 
 
 def _usable_processors() -> int:
@@ -393,7 +417,7 @@ class _LoadedPairs:
     max_tokens: int
 
 
-class CrossEncoder:
+class CrossEncoder(_LocalModel):
     """Scores pairs of question and passage on this machine (Nogueira and Cho 2019, "Passage Re-ranking with BERT").
 
     A passage longer than the model's window is scored in consecutive windows, and the best one counts (MaxP; Dai and
@@ -416,31 +440,14 @@ class CrossEncoder:
     def __init__(
         self, model: str, *, cache: ModelCache, precision: Precision = "int8", threads: int | None = None
     ) -> None:
-        if precision not in {"int8", "fp32"}:
-            raise UsageError(f"precision must be 'int8' or 'fp32', not {precision!r}")
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads must be at least 1, not {threads!r}")
-        self._model = model
-        self._cache = cache
-        self._precision: Precision = precision
-        self._threads = threads or os.cpu_count() or 1
-        self._unload()
-        renew_in_children(self)
+        super().__init__(model, cache, precision, threads)
 
     def _unload(self) -> None:
-        self._lock = threading.Lock()
+        super()._unload()
         self._loaded: _LoadedPairs | None = None
-        self._pool: ThreadPoolExecutor | None = None
 
-    def renew_in_child(self) -> None:
-        """In the child of a fork: the model is loaded again when it is needed; its threads are the parent's."""
-        leave_to_parent(self._lock, self._loaded, self._pool)
-        self._unload()
-
-    @property
-    def model_name(self) -> str:
-        """The model and the precision asked for."""
-        return f"{self._model}:{self._precision}"
+    def _of_the_process(self) -> tuple[object, ...]:
+        return (*super()._of_the_process(), self._loaded)
 
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         """How well each passage answers the question.
@@ -472,9 +479,7 @@ class CrossEncoder:
             logits = loaded.session.run(None, feed)[0][0]
             return float(logits[0] if len(logits) == 1 else logits[1] - logits[0])
 
-        parallel = self._threads > 1 and len(pairs) > 1
-        for pair, score in zip(pairs, self._executor().map(run, pairs) if parallel else map(run, pairs), strict=True):
-            check()
+        for pair, score in self._each(run, pairs):
             best[pair.passage_index] = max(best[pair.passage_index], score)
         return best
 
@@ -512,12 +517,6 @@ class CrossEncoder:
                 graph = ensure_built(files, precision=self._precision, sample=sample, head="classifier")
                 self._loaded = _LoadedPairs(load_session(graph.path), tokenizer, limit)
             return self._loaded
-
-    def _executor(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="recollect-cross-encoder")
-            return self._pool
 
 
 # What a model's sentence-transformers files say about how it wants to be used.

@@ -29,15 +29,16 @@ import binascii
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from recollect.errors import PermissionDeniedError, RecollectError, StoreUnavailableError, UsageError
+from recollect.errors import PermissionDeniedError, RecollectError, UsageError
 from recollect.ingest.documents import batches, embed_and_write
 from recollect.ingest.line_files import MAX_LINE_BYTES, numbered_lines, require_file, too_long
 from recollect.ingest.prepare import MAX_NAME_BYTES, CutDocument, Embedded, Preparer, require_storable, storable
@@ -343,10 +344,11 @@ class _Item:
     attached_to: Identity | None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Importer:
     """Reads documents of JSON Lines into a collection.
 
-    Args:
+    Attributes:
         scope: The tenant.
         collection: Where the documents go.
         preparer: Cuts and embeds what comes without chunks or vectors.
@@ -358,33 +360,24 @@ class Importer:
         on_progress: Told after every batch.
     """
 
-    def __init__(
-        self,
-        *,
-        scope: Scope,
-        collection: Collection,
-        preparer: Preparer,
-        batch_writer: BatchWriter,
-        repository: DocumentRepository,
-        attachments: AttachmentRepository,
-        access: AccessRepository,
-        keep_originals: bool = True,
-        on_progress: ProgressCallback | None = None,
-    ) -> None:
-        self._scope = scope
-        self._collection = collection
-        self._preparer = preparer
-        self._batch_writer = batch_writer
-        door = preparer.door
-        self._origins = Origins(scope, repository, collection, str if door is None else door.name)
-        self._attachments = attachments
-        self._access = access
-        self._keep_originals = keep_originals
-        self._on_progress = on_progress
-        self._tally = Tally()
-        self._done = 0
-        self._loose: dict[int, Identity] = {}
-        self._readers: Sequence[str] = (EVERYONE,)
+    scope: Scope
+    collection: Collection
+    preparer: Preparer
+    batch_writer: BatchWriter
+    repository: DocumentRepository
+    attachments: AttachmentRepository
+    access: AccessRepository
+    keep_originals: bool = True
+    on_progress: ProgressCallback | None = None
+    _tally: Tally = field(init=False, default_factory=Tally)
+    _done: int = field(init=False, default=0)
+    _loose: dict[int, Identity] = field(init=False, default_factory=dict)
+    _readers: Sequence[str] = field(init=False, default=(EVERYONE,))
+
+    @cached_property
+    def _origins(self) -> Origins:
+        door = self.preparer.door
+        return Origins(self.scope, self.repository, self.collection, str if door is None else door.name)
 
     def run(self, records: Iterable[ImportedDocument | BadLine], *, named: str, force: bool = False) -> IngestReport:
         """Import documents; a bad line is reported and does not stop the others.
@@ -400,34 +393,28 @@ class Importer:
         start = time.perf_counter()
 
         def write(batch: list[_Item], embedded: Sequence[Embedded]) -> None:
-            try:
-                cuts = [item.cut for item in batch]
-                written = self._batch_writer.write(batch[0].source, cuts, embedded, force=force)
-            except StoreUnavailableError:
-                raise
-            except RecollectError as exc:
-                if len(batch) == 1:
-                    self._tally.fail(f"{named}:{batch[0].line}", str(exc))
-                    return
-                for item, own in zip(batch, embedded, strict=True):
-                    write([item], [own])
-                return
-            self._tally.count(written)
-            self._hang(zip(batch, written, strict=True))
+            cuts = [item.cut for item in batch]
+            outcomes = self.batch_writer.write_each(batch[0].source, cuts, embedded, force=force)
+            self._tally.count_each([f"{named}:{item.line}" for item in batch], outcomes)
+            self._hang(zip(batch, outcomes, strict=True))
             self._advance(len(batch))
 
         items = self._items(records, named)
         grouped = batches(items, cut=lambda item: item.cut, source_id=lambda item: item.source.source_id)
         embed_and_write(grouped, self._embed, write)
         # Those whose message came behind them.
-        self._attachments.hang(self._scope, self._loose)
-        self._batch_writer.finish()
+        self.attachments.hang(self.scope, self._loose)
+        self.batch_writer.finish()
         return self._tally.report(time.perf_counter() - start)
 
-    def _hang(self, written: Iterable[tuple[_Item, IngestResult]]) -> None:
+    def _hang(self, written: Iterable[tuple[_Item, IngestResult | RecollectError]]) -> None:
         """Hang attachments on their messages: a killed import, begun anew, finds them stored and hangs them then."""
-        attached = {result.document_id: item.attached_to for item, result in written if item.attached_to is not None}
-        loose = self._attachments.hang(self._scope, attached)
+        attached = {
+            result.document_id: item.attached_to
+            for item, result in written
+            if item.attached_to is not None and not isinstance(result, RecollectError)
+        }
+        loose = self.attachments.hang(self.scope, attached)
         self._loose |= {document_id: attached[document_id] for document_id in loose}
 
     def _items(self, records: Iterable[ImportedDocument | BadLine], named: str) -> Iterator[_Item]:
@@ -454,16 +441,16 @@ class Importer:
             UsageError: The collection is in use, and others read it.
             PermissionDeniedError: The scope's principal may not close it.
         """
-        if not readers or EVERYONE in readers or self._collection.hidden:
+        if not readers or EVERYONE in readers or self.collection.hidden:
             return
-        place, everything = self._collection, replace(self._scope, principal=None)
+        place, everything = self.collection, replace(self.scope, principal=None)
         if set(self._readers) <= set(readers):
             return
-        self._readers = self._access.of_collection(everything, place).readers
+        self._readers = self.access.of_collection(everything, place).readers
         if not set(self._readers) <= set(readers):
-            self._access.close_unused(self._scope, place, readers)
+            self.access.close_unused(self.scope, place, readers)
             # Somebody else may have closed it at the same time.
-            self._readers = self._access.of_collection(everything, place).readers
+            self._readers = self.access.of_collection(everything, place).readers
         if not set(self._readers) <= set(readers):
             raise UsageError(
                 f"comes from a collection that only {', '.join(readers)} may read, and others read {place.name!r} "
@@ -478,11 +465,11 @@ class Importer:
         source, uri = self._origins.place(origin, storable(record.document.source or ""))
         ttl = record.document.ttl if lifetime is None else lifetime
         record = replace(record, document=replace(record.document, source=uri or None, ttl=ttl))
-        if not self._keep_originals:
+        if not self.keep_originals:
             record = replace(record, document=replace(record.document, original=None))
         original = record.document.original
         contexts = [chunk.context for chunk in record.chunks or ()]
-        fingerprint = self._preparer.fingerprint(
+        fingerprint = self.preparer.fingerprint(
             {
                 "title": record.document.title,
                 "metadata": dict(record.document.metadata),
@@ -495,17 +482,17 @@ class Importer:
                 **({} if not any(contexts) else {"contexts": contexts}),
             }
         )
-        dimension = self._collection.embedding_dimension
+        dimension = self.collection.embedding_dimension
         if record.embeddings is not None and record.embeddings.shape[1] != dimension:
             raise UsageError(
                 f"has embeddings of {record.embeddings.shape[1]} dimensions, but the collection "
-                f"{self._collection.name!r} has {dimension}. Import into a collection of that model."
+                f"{self.collection.name!r} has {dimension}. Import into a collection of that model."
             )
         admitted = self._admitted(record) if record.chunks is not None else None
         if record.chunks is None or admitted is None:
-            cut, embeddings = self._preparer.cut(record.document, fingerprint), None
+            cut, embeddings = self.preparer.cut(record.document, fingerprint), None
         else:
-            cut, embeddings = self._preparer.adopt(admitted, record.chunks, fingerprint), record.embeddings
+            cut, embeddings = self.preparer.adopt(admitted, record.chunks, fingerprint), record.embeddings
         # What is attached to it has lines of its own. Numbers of another store are none of this one's.
         cut = replace(cut, keeps_attached=True, owner=record.owner, twin=-record.twin)
         return _Item(record.line, cut, embeddings, source, self._message(record, origin))
@@ -513,7 +500,7 @@ class Importer:
     def _message(self, record: ImportedDocument, origin: str) -> Identity | None:
         if record.attached_to_id:
             given_id = storable(record.attached_to_id)
-            door = self._preparer.door
+            door = self.preparer.door
             return Identity(given_id if door is None else door.name(given_id), is_given_id=True)
         if record.attached_to is None:
             return None
@@ -521,7 +508,7 @@ class Importer:
 
     def _admitted(self, record: ImportedDocument) -> Document | None:
         """The document as it may be stored; None: its chunks were cut, and embedded, with what is taken out of it."""
-        door = self._preparer.door
+        door = self.preparer.door
         if door is None:
             return record.document
         require_storable(record.document)
@@ -533,14 +520,14 @@ class Importer:
 
     def _embed(self, batch: Sequence[_Item]) -> list[Embedded]:
         missing = [item.cut for item in batch if item.embeddings is None]
-        computed = iter(self._batch_writer.embed(missing) if missing else [])
+        computed = iter(self.batch_writer.embed(missing) if missing else [])
         given = [(item.cut, item.embeddings) for item in batch if item.embeddings is not None]
-        known = iter(self._preparer.complete([cut for cut, _ in given], [vectors for _, vectors in given]))
+        known = iter(self.preparer.complete([cut for cut, _ in given], [vectors for _, vectors in given]))
         return [next(computed if item.embeddings is None else known) for item in batch]
 
     def _advance(self, documents: int) -> None:
         self._done += documents
-        if self._on_progress:
-            self._on_progress(IngestProgress(done=self._done, total=0, chunks=self._tally.chunks))
-        if self._batch_writer.statistics_lag_far():
-            self._batch_writer.refresh_statistics()
+        if self.on_progress:
+            self.on_progress(IngestProgress(done=self._done, total=0, chunks=self._tally.chunks))
+        if self.batch_writer.statistics_lag_far():
+            self.batch_writer.refresh_statistics()

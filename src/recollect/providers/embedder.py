@@ -14,7 +14,7 @@ from hashlib import sha1, sha256
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from recollect.chunking.base import Span
 
 
-# Any provider's reranker as a `PairScorer`: batches, checks.
+Purpose: TypeAlias = Literal["document", "query"]
 
+# What stands for a text without anything to embed: providers refuse the empty string.
+_BLANK = "."
 
 # What bills reranking by searches cuts a passage that is longer than this with its question, and counts each piece.
 _PIECE_TOKENS = 512
@@ -76,85 +78,6 @@ class RerankBackend(Protocol):
         ...
 
 
-class HostedScorer:
-    """A reranking model behind an API. Safe to share between threads.
-
-    Args:
-        backend: Sends one batch.
-        requester: Sends requests under the common rules.
-    """
-
-    def __init__(self, backend: RerankBackend, requester: Requester) -> None:
-        self._backend = backend
-        self._requester = requester
-        self._limits = backend.limits.within(requester.connection)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model_name!r})"
-
-    @property
-    def model_name(self) -> str:
-        """Provider and model."""
-        return f"{self._requester.provider}/{self._requester.model}"
-
-    def close(self) -> None:
-        """Close its connections; the next request opens new ones."""
-        close_client(self._backend)
-
-    def scores(self, query: str, passages: Sequence[str]) -> list[float]:
-        """One finite number a passage, higher is better.
-
-        Raises:
-            ProviderError: The model failed, or what it answered is no such list.
-        """
-        asked = _encodable(query) or _BLANK
-        sent = [cut(_encodable(passage), self._limits.text_tokens) or _BLANK for passage in passages]
-        calls = [self._call(asked, sent[place.start : place.stop]) for place in batches(sent, self._limits)]
-        parts = in_parallel(calls, at_once=self._requester.connection.parallel)
-        return [score for part in parts for score in part]
-
-    def _call(self, query: str, passages: Sequence[str]) -> Callable[[threading.Event], list[float]]:
-        def call(cancelled: threading.Event) -> list[float]:
-            tokens = sum(estimate_tokens(text) for text in passages) + len(passages) * estimate_tokens(query)
-            measured = Measured(len(passages), tokens)
-
-            def request() -> list[float]:
-                reply = self._backend.rerank(query, passages)
-                scores = ordered_scores(reply, count=len(passages))
-                measured.told(reply.tokens)
-                measured.searches = reply.searches
-                return scores
-
-            return self._requester.send(request, measured, cancelled=cancelled)
-
-        return call
-
-
-def ordered_scores(reply: RerankReply, *, count: int) -> list[float]:
-    """A reply's scores in the passages' order.
-
-    Raises:
-        Fault: A passage has no score or two, or a score is no finite number.
-    """
-    found = dict(reply.scores)
-    if len(reply.scores) != count or sorted(found) != list(range(count)):
-        raise Fault("malformed", f"it gave {len(reply.scores)} scores for {count} passages", retryable=True)
-    scores = [float(found[place]) for place in range(count)]
-    if not all(map(math.isfinite, scores)):
-        raise Fault("malformed", "its scores hold what is no finite number")
-    return scores
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8").strip()
-
-
-Purpose: TypeAlias = Literal["document", "query"]
-
-# What stands for a text without anything to embed: providers refuse the empty string.
-_BLANK = "."
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingReply:
     """What a provider answered to one batch.
@@ -190,7 +113,75 @@ class EmbeddingBackend(Protocol):
         ...
 
 
-class HostedEmbedder:
+Backend = TypeVar("Backend", bound=RerankBackend | EmbeddingBackend)
+Answer = TypeVar("Answer")
+
+
+class _Hosted(Generic[Backend]):
+    """What embeddings and reranking behind an API do alike: texts in batches, several requests at once.
+
+    Args:
+        backend: Sends one batch.
+        requester: Sends requests under the common rules.
+    """
+
+    def __init__(self, backend: Backend, requester: Requester) -> None:
+        self._backend = backend
+        self._requester = requester
+        self._limits = backend.limits.within(requester.connection)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model_name!r})"
+
+    @property
+    def model_name(self) -> str:
+        """Provider and model."""
+        return f"{self._requester.provider}/{self._requester.model}"
+
+    def close(self) -> None:
+        """Close its connections; the next request opens new ones."""
+        close_client(self._backend)
+
+    def _in_batches(
+        self, texts: Sequence[str], ask: Callable[[Sequence[str], Measured], Answer], *, tokens_each: int = 0
+    ) -> list[Answer]:
+        """What each batch of texts was answered, in order; each text costs so many tokens beside its own."""
+
+        def call(batch: Sequence[str]) -> Callable[[threading.Event], Answer]:
+            def send(cancelled: threading.Event) -> Answer:
+                measured = Measured(len(batch), sum(map(estimate_tokens, batch)) + len(batch) * tokens_each)
+                return self._requester.send(lambda: ask(batch, measured), measured, cancelled=cancelled)
+
+            return send
+
+        calls = [call(texts[place.start : place.stop]) for place in batches(texts, self._limits)]
+        return in_parallel(calls, at_once=self._requester.connection.parallel)
+
+
+class HostedScorer(_Hosted[RerankBackend]):
+    """A reranking model behind an API. Safe to share between threads."""
+
+    def scores(self, query: str, passages: Sequence[str]) -> list[float]:
+        """One finite number a passage, higher is better.
+
+        Raises:
+            ProviderError: The model failed, or what it answered is no such list.
+        """
+        asked = _encodable(query) or _BLANK
+        sent = [cut(_encodable(passage), self._limits.text_tokens) or _BLANK for passage in passages]
+
+        def ask(batch: Sequence[str], measured: Measured) -> list[float]:
+            reply = self._backend.rerank(asked, batch)
+            scores = ordered_scores(reply, count=len(batch))
+            measured.told(reply.tokens)
+            measured.searches = reply.searches
+            return scores
+
+        parts = self._in_batches(sent, ask, tokens_each=estimate_tokens(asked))
+        return [score for part in parts for score in part]
+
+
+class HostedEmbedder(_Hosted[EmbeddingBackend]):
     """An embedding model behind an API. Safe to share between threads.
 
     Args:
@@ -203,16 +194,11 @@ class HostedEmbedder:
     def __init__(
         self, backend: EmbeddingBackend, requester: Requester, *, dimension: int, matryoshka: bool = False
     ) -> None:
-        self._backend = backend
-        self._requester = requester
+        super().__init__(backend, requester)
         self._dimension = dimension
         self._matryoshka = matryoshka
-        self._limits = backend.limits.within(requester.connection)
         # Whoever keeps several models may let go of one that is in use: its connections go when nobody has it any more.
         weakref.finalize(self, close_client, backend).atexit = False
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model_name!r})"
 
     @property
     def dimension(self) -> int:
@@ -223,10 +209,6 @@ class HostedEmbedder:
     def model_name(self) -> str:
         """Provider, model and dimension; for models that share a space, the space's name."""
         return f"{self._backend.space}:{self._dimension}"
-
-    def close(self) -> None:
-        """Close its connections; the next request opens new ones."""
-        close_client(self._backend)
 
     def chunk_spans(self, text: str) -> Sequence[Span]:
         """Find the characters of each token, for the sizes of chunks; an estimate unless the tokenizer is here."""
@@ -247,9 +229,13 @@ class HostedEmbedder:
         return self._embedded(texts, "query")
 
     def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        sent = [self._sendable(text) for text in texts]
-        calls = [self._call(sent[place.start : place.stop], purpose) for place in batches(sent, self._limits)]
-        parts = in_parallel(calls, at_once=self._requester.connection.parallel)
+        def ask(batch: Sequence[str], measured: Measured) -> Vectors:
+            reply = self._backend.embed(batch, purpose)
+            vectors = unit_vectors(reply, count=len(batch), dimension=self._dimension, matryoshka=self._matryoshka)
+            measured.told(reply.tokens)
+            return vectors
+
+        parts = self._in_batches([self._sendable(text) for text in texts], ask)
         return np.concatenate(parts) if parts else np.empty((0, self._dimension), np.float32)
 
     def _sendable(self, text: str) -> str:
@@ -257,19 +243,24 @@ class HostedEmbedder:
         text = text.encode("utf-8", "replace").decode("utf-8")
         return cut(text, self._limits.text_tokens) if text.strip() else _BLANK
 
-    def _call(self, texts: Sequence[str], purpose: Purpose) -> Callable[[threading.Event], Vectors]:
-        def call(cancelled: threading.Event) -> Vectors:
-            measured = Measured(len(texts), sum(map(estimate_tokens, texts)))
 
-            def request() -> Vectors:
-                reply = self._backend.embed(texts, purpose)
-                vectors = unit_vectors(reply, count=len(texts), dimension=self._dimension, matryoshka=self._matryoshka)
-                measured.told(reply.tokens)
-                return vectors
+def ordered_scores(reply: RerankReply, *, count: int) -> list[float]:
+    """A reply's scores in the passages' order.
 
-            return self._requester.send(request, measured, cancelled=cancelled)
+    Raises:
+        Fault: A passage has no score or two, or a score is no finite number.
+    """
+    found = dict(reply.scores)
+    if len(reply.scores) != count or sorted(found) != list(range(count)):
+        raise Fault("malformed", f"it gave {len(reply.scores)} scores for {count} passages", retryable=True)
+    scores = [float(found[place]) for place in range(count)]
+    if not all(map(math.isfinite, scores)):
+        raise Fault("malformed", "its scores hold what is no finite number")
+    return scores
 
-        return call
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8").strip()
 
 
 def unit_vectors(reply: EmbeddingReply, *, count: int, dimension: int, matryoshka: bool = False) -> Vectors:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from recollect.errors import UsageError
+from recollect.errors import SourceError, UsageError
 from recollect.model.globs import reached
 from recollect.model.principal import read_permissions
 
@@ -243,6 +243,9 @@ def is_secret_reference(hint: object) -> bool:
     return _CHECK in getattr(hint, "__metadata__", ())
 
 
+#: The longest file of rules.
+RULES_BYTES = 1024 * 1024
+
 # Rules over paths: which items of a source are read, and who may read them.
 
 
@@ -282,6 +285,21 @@ class GrantRules:
                 raise UsageError(f"{name}: {line!r} has no grants: write a path and who may read it, hr/** role:hr.")
             rules.append((pattern, read_permissions(given, name=name).as_tokens()))
         return cls(tuple(rules))
+
+    @classmethod
+    def with_file(cls, settings: ConnectorSettings, name: str, data: bytes) -> GrantRules:
+        """The rules of a source's settings, and of a file of its own, which count before them.
+
+        Raises:
+            SourceError: The file cannot be understood: nobody knows who may read what.
+        """
+        if len(data) > RULES_BYTES:
+            raise SourceError(settings.location, f"{name!r} is too long", retryable=False)
+        try:
+            own = cls.read(data.decode("utf-8").splitlines(), name=name)
+        except (UsageError, UnicodeDecodeError) as exc:
+            raise SourceError(settings.location, f"{name!r} cannot be read: {exc}", retryable=False) from exc
+        return cls((*cls.read(settings.grants).rules, *own.rules))
 
     def of(self, path: str) -> tuple[str, ...] | None:
         """The grants of a path; None: no rule matches it."""

@@ -25,6 +25,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 from recollect import interruption
 from recollect.errors import ParseError, SourceError, UsageError
 from recollect.sources.base import (
+    RULES_BYTES,
     Change,
     Checkpoint,
     ConnectorSettings,
@@ -42,7 +43,6 @@ from recollect.sources.base import (
 
 # So many items stand between two checkpoints.
 _CHECKPOINT_EVERY = 500
-_RULES_BYTES = 1024 * 1024
 _LFS = b"version https://git-lfs.github.com/spec/v1\n"
 _LFS_BYTES = 1024
 
@@ -265,15 +265,9 @@ class GitConnector:
         now = self._git.number(f"{target}:{name}")
         if now is None:
             raise self._error(f"it has no {name!r}, which says who may read it")
-        if self._git.sizes([now]).get(now, 0) > _RULES_BYTES:
+        if self._git.sizes([now]).get(now, 0) > RULES_BYTES:
             raise self._error(f"{name!r} is too long")
-        data = self._git.blob(now)
-        try:
-            own = GrantRules.read(data.decode("utf-8").splitlines(), name=name)
-        except (UsageError, UnicodeDecodeError) as exc:
-            raise self._error(f"{name!r} cannot be read: {exc}") from exc
-        given = GrantRules.read(self._settings.grants)
-        self._rules = GrantRules((*given.rules, *own.rules))
+        self._rules = GrantRules.with_file(self._settings, name, self._git.blob(now))
         return base is not None and self._git.number(f"{base}:{name}") != now
 
     def _tidy(self) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 from recollect.errors import ConfigurationError, ParseError, RecollectError, SourceError, UsageError
 from recollect.installation import install_command
 from recollect.sources.base import (
+    RULES_BYTES,
     Change,
     Checkpoint,
     ConnectorSettings,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 _PAGE = 1_000
 # A server that goes on naming keys without end must not be listened to without end.
 _MOST_ITEMS = 5_000_000
-_RULES_BYTES = 1024 * 1024
 _REFUSED = {
     *("AccessDenied", "AllAccessDisabled", "AccountProblem", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken"),
     *(
@@ -223,19 +223,12 @@ class S3Connector:
             return
         with self._told(None):
             try:
-                data = self._get(str(self._rules_key))["Body"].read(_RULES_BYTES + 1)
+                data = self._get(str(self._rules_key))["Body"].read(RULES_BYTES + 1)
             except boto_errors.ClientError as exc:
                 if _code(exc) in _GONE:
                     raise self._error(f"it has no {name!r}, which says who may read it", retryable=False) from exc
                 raise
-        if len(data) > _RULES_BYTES:
-            raise self._error(f"{name!r} is too long", retryable=False)
-        try:
-            own = GrantRules.read(data.decode("utf-8").splitlines(), name=name)
-        except (UsageError, UnicodeDecodeError) as exc:
-            raise self._error(f"{name!r} cannot be read: {exc}", retryable=False) from exc
-        given = GrantRules.read(self._settings.grants)
-        self._rules = GrantRules((*given.rules, *own.rules))
+        self._rules = GrantRules.with_file(self._settings, name, data)
 
     @contextmanager
     def _told(self, item: Item | None) -> Iterator[None]:
