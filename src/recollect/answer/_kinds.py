@@ -50,7 +50,6 @@ _ORDER = (Kind.DURATION, Kind.MONEY, Kind.DATE, Kind.NUMBER, Kind.PERSON, Kind.P
 # A word within a sentence: its first letter.
 _INNER_WORD = re.compile(r"(?<=\w[ ,;:|«\"“(])\W{0,2}([^\W\d_])\w")
 
-
 # Whose questions are often typed without their marks, and the letters that are then typed for others.
 _OFTEN_BARE = frozenset({"el", "es", "fr", "pt", "ro", "tr", "vi"})
 _MARKS = re.compile("[\u0300-\u036f]")

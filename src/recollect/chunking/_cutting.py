@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 # Where a document may be cut: the starts of its headings, given or found, paragraphs, lines and sentences.
 
 _BREAK = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]\s*")
-
-
 _LINE_END = re.compile(r"\r\n?|[\n\x0b\x0c\x85\u2028\u2029]")
-
-
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
@@ -163,11 +159,8 @@ def _starts_below_headings(content: str, headings: Sequence[Heading]) -> set[int
 
 _ATX = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+([^\r\n]*))?(?=\r?$)", re.MULTILINE)
 
-
 # What a Markdown text says of itself at its top, and the space behind it.
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n\s*|\Z)")
-
-
 _CLOSING = re.compile(r"(?:^|[ \t])#+[ \t]*$")
 
 
@@ -224,11 +217,7 @@ def markdown_headings(content: str) -> tuple[Heading, ...]:
 # How full a piece must be, as a share of what its limit allows, before it may end at a break of that kind.
 # Low for paragraphs: whole paragraphs are found better than full pieces (see docs/how-to/chunking.md).
 _FILLED_FOR_HEADING = 0.25
-
-
 _FILLED_FOR_PARAGRAPH = 0.3
-
-
 _FILLED = 0.5
 
 
@@ -392,11 +381,7 @@ class Grouper:
 
 # No repeated group holds what follows it, so that the time grows with the text alone.
 _HEAD = re.compile(r"^(\|[^\n]*)\n\|[ \t]*:?-[-:| \t]*$", re.MULTILINE)
-
-
 _LONGEST_CAPTION = 150
-
-
 _LONGEST_HEADER = 600
 
 

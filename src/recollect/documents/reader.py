@@ -43,13 +43,12 @@ from recollect.documents.headings import (
     without_silent_markdown,
     without_silent_rst,
 )
-from recollect.documents.ocr.pages import PageCallback, recognise_pages
 from recollect.documents.ocr.readings import can_recognise, without_text
 from recollect.documents.ocr.recognising import picture_pages
 from recollect.documents.pdf import NO_TEXT, parse_pages, parse_pdf
 from recollect.documents.pictures import with_descriptions
 from recollect.documents.walk import open_file
-from recollect.documents.workers import ParserWorkers, shared_workers
+from recollect.documents.workers import PageCallback, ParserWorkers, recognise_pages, shared_workers
 from recollect.errors import ParseError, UsageError
 from recollect.model import Document
 from recollect.model.original import Original

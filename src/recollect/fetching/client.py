@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 #: What requests ask for. Brotli and Zstandard are not asked for, and not unpacked where they are sent all the same.
 ACCEPTED_CODINGS = "gzip, deflate"
-
-
 _PIECE = 256 << 10
 
 
@@ -118,50 +116,27 @@ def _deflate_window(start: bytes) -> int:
 
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-
-
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE")
-
-
 DEFAULT_MAX_BYTES = 64 << 20
-
-
 DEFAULT_TIMEOUT_SECONDS = 30.0
-
-
 DEFAULT_USER_AGENT = "recollect"
-
-
 _MAX_REDIRECTS = 5
-
-
 _ACCEPT = "text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.9, */*;q=0.8"
-
 
 # The connection's, not the caller's: with them a request could be made to look like two, or like another site's.
 _RESERVED_HEADERS = frozenset(
     ("accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
      "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade")
 )  # fmt: skip
-
-
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-
 
 # What may go along to another site that a redirect leads to: nothing that could be anybody's secret.
 _HARMLESS_HEADERS = frozenset({"accept", "accept-language"})
-
-
 _TRANSIENT = frozenset({408, 421, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524, 529})
-
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
 
 # For a connection, where all are in use.
 _WAITING = {"timeout": {"pool": 20.0}}
-
-
 _MAX_RETRY_AFTER_SECONDS = 24 * 3600.0
 
 
@@ -503,10 +478,8 @@ def _misspoken(url: WebUrl, error: Exception) -> FetchError:
 #: When the request that this thread is busy with must be over, by the monotonic clock.
 deadline: ContextVar[float] = ContextVar("deadline")
 
-
 #: The URL that it asks for.
 asked: ContextVar[WebUrl] = ContextVar("asked")
-
 
 # What a server does not say anything for so long is not going to be said.
 _STEP_SECONDS = 20.0

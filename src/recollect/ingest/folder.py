@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 # Files are looked up in the store this many at a time.
 _WINDOW_FILES = 256
 
-
 # What was below so many paths that went is asked for one by one; for more, all documents are looked through once.
 _PREFIXES = 8
 

@@ -20,63 +20,41 @@ from recollect.languages.stopwords import stopwords
 #: The language of a collection whose documents are each analysed in their own.
 AUTO = "auto"
 
-
 #: What a text is taken for that says nothing of its language.
 DEFAULT_LANGUAGE = "en"
-
 
 # So much is read of a text: of a long one, the beginning, and as much from its middle.
 _SAMPLE_CHARACTERS = 3_000
 
-
 # Letters of a script, as a share of the sample's, that make it the script's: names and terms stand in other ones.
 _MOSTLY = 0.4
-
 
 # What a letter says, in letters of an alphabet: "NASUWT是什么？" is Chinese.
 _SAYS = {"han": 2.5, "hangul": 2.0, "kana": 2.0}
 
-
 # Fewer letters in other scripts than this share of them are none of the text's own, whatever a letter says.
 _SELDOM = 0.2
-
 
 # A part of a document is in another language than the whole where so many points, and so many times those of the
 # whole's language, speak for it.
 _PART_POINTS = 3.0
-
-
 _PART_RATIO = 3.0
-
 
 # A word counts as often as this at most, however often it stands there.
 _MOST_TIMES = 2.0
 
-
 # So many more points than the expected language's decide for another one.
 _LEAD = 0.5
 
-
 # Two languages that this much or less divides are as likely as each other.
 _SAME = 0.1
-
-
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019\u0900-\u097f][^\W\d_]*)*")
-
-
 _LETTER = re.compile(r"[^\W\d_]")
-
-
 _OTHER_THAN_LATIN = re.compile("[\u0370-\u1dff\u1f00-\u1fff\u3041-\uffdc\U00010000-\U0003ffff]")
-
 
 # What a word counts for a language that alone has one of its letters.
 _LETTER_POINTS = 0.5
-
-
 _VIETNAMESE = re.compile("[\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9]")
-
-
 _SCRIPTS = {
     "arabic": "\u0620-\u064a\u066e-\u06d3\u06fa-\u06fc",
     "armenian": "\u0531-\u0587",
@@ -102,15 +80,11 @@ _SCRIPTS = {
     "telugu": "\u0c05-\u0c39",
     "thai": "\u0e01-\u0e30",
 }
-
-
 _ONE_LANGUAGE = {
     "armenian": "hy", "bengali": "bn", "burmese": "my", "ethiopic": "am", "georgian": "ka", "greek": "el",
     "gujarati": "gu", "gurmukhi": "pa", "hangul": "ko", "hebrew": "he", "kana": "ja", "kannada": "kn", "khmer": "km",
     "lao": "lo", "malayalam": "ml", "sinhala": "si", "tamil": "ta", "telugu": "te", "thai": "th", "han": "zh",
 }  # fmt: skip
-
-
 _SHARED = {
     "latin": (
         "en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "ca", "cs", "et", "eu", "ga", "hr", "hu",
@@ -120,20 +94,13 @@ _SHARED = {
     "devanagari": ("hi", "mr", "ne"),
     "arabic": ("ar", "fa", "ur"),
 }  # fmt: skip
-
-
 _SCRIPT_OF_LANGUAGE = {code: script for script, codes in _SHARED.items() for code in codes} | {
     code: script for script, code in _ONE_LANGUAGE.items()
 }
 
-
 # Letters of Persian and Urdu that Arabic lacks, and those that Persian lacks too.
 _PERSIAN = re.compile("[\u067e\u0686\u0698\u06a9\u06af\u06cc]")
-
-
 _URDU = re.compile("[\u0679\u0688\u0691\u06ba\u06be\u06c1\u06d2]")
-
-
 _ARABIC = re.compile("[\u0629\u0643\u064a\u0649]")
 
 
@@ -430,7 +397,6 @@ WORDS = {
     "ne": "छ छन् हो र यो त्यो थियो थिए गर्ने गरेको भएको तथा लागि पनि मा के को कहिले कहाँ कसरी किन नेपाल गर्न",
     "hi": "है हैं और का की के को में से यह वह था थी थे नहीं पर ने क्या कौन कब कहाँ कैसे क्यों लिए एक इस किया गया भी कि",
 }
-
 
 #: Letters that texts in these languages have and others that share their script hardly do.
 LETTERS = {

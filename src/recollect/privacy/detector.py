@@ -23,29 +23,15 @@ if TYPE_CHECKING:
 
 #: Where telephone numbers without a country's code may be from: presidio's choice.
 PHONE_REGIONS = ("US", "GB", "DE", "FR", "IL", "IN", "CA", "BR")
-
-
 _LONGEST_LOCAL_PART, _LONGEST_DOMAIN = 320, 255
-
-
 _LOCAL = frozenset("!#$%&'*+-/=?^_`{|}~.")
-
 
 # As presidio has it; a name without a dot is nobody's, and neither is one that ends in a number.
 _DOMAIN = re.compile(r"\w+(?:-+\w+)*(?:\.\w+(?:-+\w+)*)*\.\w*[^\W\d]\w*(?:-+\w+)*")
-
-
 _CHARACTERS = 60_000
-
-
 _OVERLAP = 400
-
-
 _DIGITS = re.compile(r"[0-9]+")
-
-
 _FEWEST_DIGITS = 6
-
 
 # Letters that may stand between the digits of a number, and before and behind them.
 _REACH = 24
@@ -153,12 +139,9 @@ def _addresses(text: str) -> Iterator[Finding]:
 # A text as patterns read it: digits, dashes and blanks of every script as ASCII has them.
 
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2212\ufe58\ufe63\uff0d"), "-")
-
-
 _BLANKS = dict.fromkeys(
     map(ord, "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"), " "
 )
-
 
 # They stand within words and numbers and are not seen.
 _UNSEEN = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")
@@ -223,14 +206,8 @@ def _folded(character: str) -> str:
 
 #: Characters before and behind a number in which a context word may stand.
 CONTEXT_BEFORE = 60
-
-
 CONTEXT_BEHIND = 20
-
-
 _PACKAGE = "presidio_analyzer.predefined_recognizers"
-
-
 _PATTERN_SECONDS = 20.0
 
 
@@ -267,7 +244,6 @@ _SOURCES = (
     _Source("TrNationalIdRecognizer", "national_id"),
     _Source("ThTninRecognizer", "national_id"),
 )
-
 
 # Those of these that are written in a way which little else has.
 _DISTINCT = {

@@ -42,7 +42,6 @@ def report(record: RequestRecord, recorder: Recorder | None) -> None:
 
 T = TypeVar("T")
 
-
 # More than any request takes, and what the log of requests can store.
 _MOST_TOKENS = 2**31 - 1
 

@@ -11,18 +11,9 @@ import pytest
 
 from recollect.errors import FetchError, UsageError
 from recollect.fetching.client import Fetcher, PageRequest
-from recollect.fetching.crawl import (
-    NOTHING,
-    Crawl,
-    CrawlPlan,
-    Politeness,
-    Robots,
-    Visit,
-    page_links,
-    read_rules,
-    read_sitemap,
-)
+from recollect.fetching.crawl import Crawl, CrawlPlan, Politeness, Visit
 from recollect.fetching.guard import Guard
+from recollect.fetching.sites import NOTHING, Robots, page_links, read_rules, read_sitemap
 from recollect.fetching.urls import parse_url
 from web_site import Page, Redirected, gzip_bomb, open_guard, resolving, web_site
 from web_site import Visit as Request

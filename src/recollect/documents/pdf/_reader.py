@@ -43,18 +43,11 @@ if TYPE_CHECKING:
 
 #: What is said where nothing was found, by looking for text and, where pages are pictures, by recognising it.
 NO_TEXT = "has no text in it"
-
-
 _SAME_PLACE = 8.0
-
 
 # One after the other.
 _MOST_DAMAGED = 1_000
-
-
 _Turned = list[tuple[Turn, list[Segment]]]
-
-
 _NOTHING_READ: Readings = {}
 
 
@@ -310,23 +303,11 @@ def _goes_on(table: Table, following: Table) -> bool:
 _PAGE_NUMBER = re.compile(
     r"(?<=page )\d{1,6}|(?<=seite )\d{1,6}|^\d{1,6}(?=\s|$)|(?<=\s)\d{1,6}$|(?<=[-–|]\s)\d{1,6}|(?<=\b[a-z]-)\d{1,4}$"
 )
-
-
 _LONE_NUMBER = re.compile(r"[-–|\s]*(?:page\s+|[a-z]-)?(?:\d{1,5}|[ivxlc]{1,9})[-–|\s]*", re.IGNORECASE)
-
-
 _ROMAN = re.compile(r"[-–|\s]*(?:page\s+)?(?=[ivxlc])(c{0,3}(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3}))[-–|\s]*")
-
-
 _ROMAN_DIGITS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
-
-
 _EDGE_LINES = 2
-
-
 _OFTEN = 3
-
-
 _KEPT_CHARACTERS = 300
 
 

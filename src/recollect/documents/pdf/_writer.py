@@ -23,7 +23,6 @@ from recollect.model import Heading, LineBox, PageSpan
 #: Where lines stand together, as shares of their page's width and height.
 Places = Callable[[Iterable[Line]], Box]
 
-
 # pdfium tells places on a screen in whole dots: on one of so many, errors are far smaller than a line.
 _DOTS, _PROBE = 1_000_000, 1_000.0
 
@@ -102,14 +101,8 @@ def _inside(share: float) -> float:
 
 
 _ENTRY = re.compile(r"(?:[-–•*·▪◦‣●○■□✓]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
-
-
 _SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "؟", "।")
-
-
 _FAR, _FAR_UNSPACED = 0.85, 1.4
-
-
 _SHORT = 30
 
 
@@ -312,14 +305,8 @@ def _full_widths(blocks: Sequence[Block]) -> dict[int, float]:
 # the foot.
 
 _MARK = re.compile(r"(\d{1,3}|[*†‡§]{1,3})(\s{0,2})(?=[^\W\d_]|[„“\"'(«»‘])")
-
-
 _SMALLER = 0.95
-
-
 _SAME = 1.08
-
-
 _MOST_LINES = 40
 
 
