@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.ingest.examine import as_stored, key_of
@@ -115,10 +115,11 @@ def checked_sentence(reply: str, known: frozenset[str]) -> str:
 # Sentences that situate chunks, into the store: a version with its vectors and terms in one transaction.
 
 
+@dataclass(eq=False, repr=False)
 class ContextWriter:
     """Has chunks situated, and indexes them anew with what was written.
 
-    Args:
+    Attributes:
         mender: Stores.
         collection: Of the versions; it has a reference length where it has documents.
         indexer: Counts and weighs the words of its chunks.
@@ -127,22 +128,13 @@ class ContextWriter:
         door: What its sentences pass before they are stored; None: nothing.
     """
 
-    def __init__(
-        self,
-        mender: Mender,
-        *,
-        collection: Collection,
-        indexer: TermIndexer,
-        preparer: Preparer,
-        contextualiser: Contextualiser,
-        door: Door | None = None,
-    ) -> None:
-        self._mender = mender
-        self._collection = collection
-        self._indexer = indexer
-        self._preparer = preparer
-        self._contextualiser = contextualiser
-        self._door = door
+    mender: Mender
+    _: KW_ONLY
+    collection: Collection
+    indexer: TermIndexer
+    preparer: Preparer
+    contextualiser: Contextualiser
+    door: Door | None = None
 
     def rewrite(self, version_id: int) -> list[str]:
         """Situate the chunks of a version; returns the sentence of each, empty where there is none.
@@ -150,21 +142,21 @@ class ContextWriter:
         Raises:
             ProviderError: The language model or the embedding model failed; the version is as it was.
         """
-        version = self._mender.version(version_id)
+        version = self.mender.version(version_id)
         if version is None or version.content is None:
             return []
         before = [one.chunk for one in version.chunks]
-        contexts = self._contextualiser.contexts(version.title, version.content, before)
-        if self._door is not None:
-            contexts = [self._door.sentence(context) for context in contexts]
-        made_by = self._contextualiser.made_by
+        contexts = self.contextualiser.contexts(version.title, version.content, before)
+        if self.door is not None:
+            contexts = [self.door.sentence(context) for context in contexts]
+        made_by = self.contextualiser.made_by
         chunks = [replace(chunk, context=context) for chunk, context in zip(before, contexts, strict=True)]
         if chunks == before:
             made = [MendedChunk(chunk=chunk, context_by=made_by) for chunk in chunks]
         else:
-            cut = as_stored(version, version.content, chunks, self._indexer)
-            embedded = self._preparer.embed([cut])[0]
-            rows = self._indexer.weigh(cut.terms, reference_length=self._collection.reference_length or 1.0)
+            cut = as_stored(version, version.content, chunks, self.indexer)
+            embedded = self.preparer.embed([cut])[0]
+            rows = self.indexer.weigh(cut.terms, reference_length=self.collection.reference_length or 1.0)
             made = [
                 MendedChunk(
                     chunk=chunk,
@@ -175,5 +167,5 @@ class ContextWriter:
                 )
                 for chunk, vector, row in zip(chunks, embedded.vectors, rows, strict=True)
             ]
-        self._mender.put(self._collection, version, made, content=None)
+        self.mender.put(self.collection, version, made, content=None)
         return contexts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -46,10 +46,11 @@ class FillProgress:
 FillCallback: TypeAlias = Callable[[FillProgress], None]
 
 
+@dataclass(eq=False, repr=False)
 class SpaceFiller:
     """Fills a space of a collection, batch by batch, each of them a transaction.
 
-    Args:
+    Attributes:
         repository: Reads texts and stores vectors.
         scope: The tenant.
         space: That is filled.
@@ -60,27 +61,15 @@ class SpaceFiller:
         on_progress: Told after every batch.
     """
 
-    def __init__(
-        self,
-        repository: SpaceRepository,
-        *,
-        scope: Scope,
-        space: Space,
-        embedder: EmbeddingProvider,
-        cached: EmbeddingProvider | None = None,
-        token_packer: TokenPacker | None = None,
-        rest: float = 0.0,
-        on_progress: FillCallback | None = None,
-    ) -> None:
-        self._repository = repository
-        self._scope = scope
-        self._space = space
-        self._embedder = embedder
-        self._neighbours = neighbour_weight(embedder.model_name)
-        self._cached = cached
-        self._token_packer = token_packer
-        self._rest = rest
-        self._on_progress = on_progress
+    repository: SpaceRepository
+    _: KW_ONLY
+    scope: Scope
+    space: Space
+    embedder: EmbeddingProvider
+    cached: EmbeddingProvider | None = None
+    token_packer: TokenPacker | None = None
+    rest: float = 0.0
+    on_progress: FillCallback | None = None
 
     def fill(self) -> int:
         """Embed every chunk that lacks a vector in the space; returns how many were stored.
@@ -89,16 +78,16 @@ class SpaceFiller:
             ModelChangedError: The space was dropped meanwhile.
             NotFoundError: The collection was deleted meanwhile.
         """
-        total, filled = self._repository.counts(self._scope, self._space)
+        total, filled = self.repository.counts(self.scope, self.space)
         stored = 0
         for batch in self._batches():
             started = time.monotonic()
-            added = self._repository.add(self._scope, self._space, self.embedded(batch))
+            added = self.repository.add(self.scope, self.space, self.embedded(batch))
             stored += added
-            if self._on_progress:
+            if self.on_progress:
                 # What others write meanwhile is counted at the next round.
-                self._on_progress(FillProgress(min(filled + stored, total), total))
-            _rest(self._rest * (time.monotonic() - started))
+                self.on_progress(FillProgress(min(filled + stored, total), total))
+            _rest(self.rest * (time.monotonic() - started))
         return stored
 
     def switch(self, *, action: str, actor: str) -> int:
@@ -112,14 +101,14 @@ class SpaceFiller:
         for attempt in range(_ROUNDS + 2):
             stored += self.fill()
             most = BATCH_CHUNKS if attempt >= _ROUNDS else 0
-            if self._repository.switch(
-                self._scope,
-                self._space,
+            if self.repository.switch(
+                self.scope,
+                self.space,
                 complete=self._embedded_alone,
                 most=most,
                 action=action,
                 actor=actor,
-                passages=self._token_packer is not None,
+                passages=self.token_packer is not None,
             ):
                 return stored
         raise ConflictError(
@@ -129,11 +118,11 @@ class SpaceFiller:
 
     def embedded(self, texts: Sequence[EmbeddedText]) -> list[NewVector]:
         """The vectors of those of some chunks that lack one; what stands beside them is mixed in, as at an ingest."""
-        return self._made(texts, self._cached or self._embedder)
+        return self._made(texts, self.cached or self.embedder)
 
     def _embedded_alone(self, texts: Sequence[EmbeddedText]) -> list[NewVector]:
         # Within a transaction: a cache would want another connection.
-        return self._made(texts, self._embedder)
+        return self._made(texts, self.embedder)
 
     def _made(self, texts: Sequence[EmbeddedText], embedder: EmbeddingProvider) -> list[NewVector]:
         if not texts:
@@ -145,9 +134,11 @@ class SpaceFiller:
         for stretch in _stretches(texts):
             vectors = alone[start : start + len(stretch)]
             start += len(stretch)
-            mixed = with_neighbours(vectors.astype(np.float32), weight=self._neighbours).astype(np.float16)
+            mixed = with_neighbours(
+                vectors.astype(np.float32), weight=neighbour_weight(self.embedder.model_name)
+            ).astype(np.float16)
             found += [
-                NewVector(chunk, mixed[at], vectors[at] if self._cached else None, tokens.get(chunk.chunk_id))
+                NewVector(chunk, mixed[at], vectors[at] if self.cached else None, tokens.get(chunk.chunk_id))
                 for at, chunk in enumerate(stretch)
                 if chunk.lacks
             ]
@@ -155,19 +146,19 @@ class SpaceFiller:
 
     def _packed(self, texts: Sequence[EmbeddedText]) -> dict[int, bytes]:
         """The token vectors of chunks, by their numbers; those with the same parent are one passage."""
-        if self._token_packer is None:
+        if self.token_packer is None:
             return {}
         passages = {one.chunk_id: passage_text(one.title, one.passage) for one in texts}
         different = list(dict.fromkeys(passages.values()))
-        packed = dict(zip(different, self._token_packer(different), strict=True)) if different else {}
+        packed = dict(zip(different, self.token_packer(different), strict=True)) if different else {}
         return {chunk_id: packed[text] for chunk_id, text in passages.items()}
 
     def _batches(self) -> Iterator[list[EmbeddedText]]:
         after = BEGINNING
         while True:
             interruption.check()
-            batch = self._repository.lacking(
-                self._scope, self._space, after=after, limit=BATCH_CHUNKS, passages=self._token_packer is not None
+            batch = self.repository.lacking(
+                self.scope, self.space, after=after, limit=BATCH_CHUNKS, passages=self.token_packer is not None
             )
             if not batch:
                 return

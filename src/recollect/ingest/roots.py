@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -154,6 +154,7 @@ def resolve_roots(
     return [places.root(full, path) for full, path in outermost]
 
 
+@dataclass(eq=False, repr=False)
 class Origins:
     """Where documents belong that come from another store, by what their source is called there.
 
@@ -161,43 +162,38 @@ class Origins:
     where the origin is looked for when it is read here. It is no folder before: what a file says of folders does not
     have them read, nor does it decide what is called after them.
 
-    Args:
+    Attributes:
         scope: Whose.
         repository: Knows the sources.
         collection: Where.
         stored_name: What a name is stored as.
     """
 
-    def __init__(
-        self,
-        scope: Scope,
-        repository: DocumentRepository,
-        collection: Collection,
-        stored_name: Callable[[str], str] = str,
-    ) -> None:
-        self._scope, self._repository, self._collection = scope, repository, collection
-        self._stored_name = stored_name
-        self._folders: dict[str, Source | None] = {}
-        self._sources: dict[str, Source] = {}
+    scope: Scope
+    repository: DocumentRepository
+    collection: Collection
+    stored_name: Callable[[str], str] = str
+    _folders: dict[str, Source | None] = field(init=False, default_factory=dict)
+    _sources: dict[str, Source] = field(init=False, default_factory=dict)
 
     def place(self, origin: str, uri: str) -> tuple[Source, str]:
         """The source of a document, and its name there."""
         if file_of_source(origin) is not None:
             origin = f"imported:{origin}"  # the number is that of a file here, or will be
-        origin = self._stored_name(origin)
-        path = f"{origin.rstrip('/')}/{self._stored_name(uri)}"
+        origin = self.stored_name(origin)
+        path = f"{origin.rstrip('/')}/{self.stored_name(uri)}"
         folder = self._folder(path.rpartition("/")[0]) if origin.startswith("/") else None
         if folder is not None:
             return folder, path[len(folder.directory.rstrip("/")) + 1 :]
         if origin not in self._sources:
-            self._sources[origin] = self._repository.ensure_source(self._scope, self._collection, origin, "manual")
+            self._sources[origin] = self.repository.ensure_source(self.scope, self.collection, origin, "manual")
         return self._sources[origin], uri
 
     def _folder(self, path: str) -> Source | None:
         """The outermost folder around a path, or at it, that was ingested here."""
         if path not in self._folders:
             around = {path, *(path[:end] or "/" for end, letter in enumerate(path) if letter == "/")}
-            known = self._repository.sources_named(self._scope, self._collection, list(around), "directory")
+            known = self.repository.sources_named(self.scope, self.collection, list(around), "directory")
             self._folders[path] = min(known, key=lambda one: (len(one.directory), one.source_id), default=None)
         return self._folders[path]
 

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -324,12 +324,13 @@ class _NamedPage(OnItsWay, Generic[Key]):
     read_at: float = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class NamedPages(Generic[Key]):
     """One run over pages of one host. While pages are embedded and stored, others are fetched and read.
 
     No page waits for one before it: what was read is embedded, in whatever order it came.
 
-    Args:
+    Attributes:
         asked: The pages, and whoever asked for them.
         fetcher: Fetches them.
         source: Theirs.
@@ -341,36 +342,27 @@ class NamedPages(Generic[Key]):
         clock: Gives seconds.
     """
 
-    def __init__(
-        self,
-        asked: AskedPages[Key],
-        *,
-        fetcher: Fetcher,
-        source: Source,
-        preparer: Preparer,
-        batch_writer: BatchWriter,
-        workers: ParserWorkers,
-        options: PageOptions,
-        force: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._asked = asked
-        self._fetcher = fetcher
-        self._source = source
-        self._preparer = preparer
-        self._batch_writer = batch_writer
-        self._workers = workers
-        self._options = options
-        self._force = force
-        self._clock = clock
-        self._interrupted = threading.Event()
-        self._fingerprint = preparer.fingerprint(options.given | source.given)
-        # What is at work, by where it is: batches are written in the order in which they were put together.
-        self._reading: set[Future[_NamedPage[Key]]] = set()
-        self._read: list[_NamedPage[Key]] = []
-        self._embedding: deque[tuple[list[_NamedPage[Key]], Future[list[Embedded]]]] = deque()
-        self._writing: Future[None] | None = None
-        self._over = False
+    asked: AskedPages[Key]
+    _: KW_ONLY
+    fetcher: Fetcher
+    source: Source
+    preparer: Preparer
+    batch_writer: BatchWriter
+    workers: ParserWorkers
+    options: PageOptions
+    force: bool = False
+    clock: Callable[[], float] = time.monotonic
+    _interrupted: threading.Event = field(init=False, default_factory=threading.Event)
+    # What is at work, by where it is: batches are written in the order in which they were put together.
+    _reading: set[Future[_NamedPage[Key]]] = field(init=False, default_factory=set)
+    _read: list[_NamedPage[Key]] = field(init=False, default_factory=list)
+    _embedding: deque[tuple[list[_NamedPage[Key]], Future[list[Embedded]]]] = field(init=False, default_factory=deque)
+    _writing: Future[None] | None = field(init=False, default=None)
+    _over: bool = field(init=False, default=False)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self.preparer.fingerprint(self.options.given | self.source.given)
 
     def run(self) -> None:
         """Fetch and store the pages until there are no more."""
@@ -380,7 +372,7 @@ class NamedPages(Generic[Key]):
             threads(1, "writer") as writer,
         ):
             while True:
-                self._asked.look()
+                self.asked.look()
                 self._take(readers)
                 self._collect()
                 self._hand_over(embedders, writer)
@@ -389,7 +381,7 @@ class NamedPages(Generic[Key]):
                     wait(at_work, timeout=_WAIT_SECONDS, return_when=FIRST_COMPLETED)
                 elif self._over and not self._read:
                     break
-        self._batch_writer.finish()
+        self.batch_writer.finish()
 
     def _at_work(self) -> set[Future[object]]:
         at_work: set[Future[object]] = set(self._reading)  # type: ignore[arg-type]
@@ -400,30 +392,30 @@ class NamedPages(Generic[Key]):
 
     def _take(self, readers: ThreadPoolExecutor) -> None:
         while not self._over and len(self._reading) + len(self._read) < _AHEAD:
-            taken = self._asked.take(_BATCH_PAGES)
+            taken = self.asked.take(_BATCH_PAGES)
             self._over = taken is None
             if not taken:
                 return
             self._reading.update(readers.submit(self._fetch, _NamedPage(key, request)) for key, request in taken)
 
     def _fetch(self, page: _NamedPage[Key]) -> _NamedPage[Key]:
-        if not self._asked.wanted(page.key):
+        if not self.asked.wanted(page.key):
             return page
         try:
-            fetched = self._fetcher.fetch(page.request)
-            self._asked.came([page.key], "fetch")
+            fetched = self.fetcher.fetch(page.request)
+            self.asked.came([page.key], "fetch")
             uri = str(parse_url(page.request.url))
             document = page_document(
                 fetched,
                 uri=uri,
-                pictures=self._preparer.shows_pictures,
-                workers=self._workers,
+                pictures=self.preparer.shows_pictures,
+                workers=self.workers,
                 cancelled=self._interrupted.is_set,
             )
-            self._asked.came([page.key], "read")
-            document = described(document, fetched, self._options, page.request)
-            page.cut = self._preparer.cut(document, self._fingerprint, self._source.metadata)
-            self._asked.came([page.key], "cut")
+            self.asked.came([page.key], "read")
+            document = described(document, fetched, self.options, page.request)
+            page.cut = self.preparer.cut(document, self._fingerprint, self.source.metadata)
+            self.asked.came([page.key], "cut")
         except Exception as error:  # noqa: BLE001 - whatever a page does to its reader is its own end
             page.error = error
         return page
@@ -435,13 +427,13 @@ class NamedPages(Generic[Key]):
         failed: list[tuple[Key, PageOutcome]] = []
         for future in done:
             page = future.result()
-            page.read_at = self._clock()
+            page.read_at = self.clock()
             if page.error is not None:
                 failed.append((page.key, page.error))
             elif page.cut is not None:
                 self._read.append(page)
         if failed:
-            self._asked.ended(failed)
+            self.asked.ended(failed)
 
     def _hand_over(self, embedders: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> None:
         """Have what was read embedded, and what was embedded stored."""
@@ -456,7 +448,7 @@ class NamedPages(Generic[Key]):
 
     def _batch(self) -> list[_NamedPage[Key]]:
         """Pages that are embedded and stored together, each address once; none: more are waited for."""
-        self._read = [page for page in self._read if self._asked.wanted(page.key)]
+        self._read = [page for page in self._read if self.asked.wanted(page.key)]
         batch: dict[str | None, _NamedPage[Key]] = {}
         chunks = 0
         for page in self._read:
@@ -474,21 +466,21 @@ class NamedPages(Generic[Key]):
         """Whether less than a whole batch is embedded: nothing else is, and there may be nothing more for a while."""
         if any(not future.done() for _, future in self._embedding):
             return False
-        waited = self._clock() - min(page.read_at for page in self._read)
+        waited = self.clock() - min(page.read_at for page in self._read)
         return not self._reading or len(self._read) >= _FEW_PAGES or waited >= _WAIT_SECONDS
 
     def _embed(self, batch: list[_NamedPage[Key]]) -> list[Embedded]:
-        embedded = self._batch_writer.embed([page.document for page in batch])
-        self._asked.came([page.key for page in batch], "embed")
+        embedded = self.batch_writer.embed([page.document for page in batch])
+        self.asked.came([page.key for page in batch], "embed")
         return embedded
 
     def _write(self, batch: list[_NamedPage[Key]], embedded: Sequence[Embedded]) -> None:
         cuts = [page.document for page in batch]
-        written = self._batch_writer.write_each(self._source, cuts, embedded, force=self._force)
+        written = self.batch_writer.write_each(self.source, cuts, embedded, force=self.force)
         outcomes: list[tuple[Key, PageOutcome]] = []
         for page, result in zip(batch, written, strict=True):
             stored = (page.document.document.title, result) if not isinstance(result, RecollectError) else result
             outcomes.append((page.key, stored))
-        self._asked.ended(outcomes)
-        if self._batch_writer.statistics_lag_far():
-            self._batch_writer.refresh_statistics()
+        self.asked.ended(outcomes)
+        if self.batch_writer.statistics_lag_far():
+            self.batch_writer.refresh_statistics()
