@@ -157,15 +157,9 @@ class ParserWorkers:
         Raises:
             UnreadableError: The file cannot be read, or costs more than it may.
         """
-        limits = self.limits
-        request = {
-            "name": name,
-            "mime_type": mime_type,
+        request = self._request(data, name, mime_type) | {
             "main_content": main_content,
             "readings": readings_json(readings or {}),
-            "seconds": limits.seconds,
-            "memory_bytes": self._memory(len(data)),
-            "max_characters": max(limits.characters, len(data)),
         }
         died = self._in_turn(request, data, from_message, cancelled)
         if isinstance(died, Parsed):
@@ -199,16 +193,13 @@ class ParserWorkers:
         Raises:
             UnreadableError: The page cannot be read, or costs more than it may.
         """
-        request = {
-            "name": name,
-            "mime_type": mime_type,
+        request = self._request(data, name, mime_type) | {
             "page": page,
             "more_pages": more_pages,
             "owner": owner,
             "cache": None if self._cache is None else str(self._cache),
             "seconds": _PAGE_TIMES * self.limits.seconds,
             "memory_bytes": self._memory(len(data)) + _PAGE_BYTES,
-            "max_characters": max(self.limits.characters, len(data)),
         }
         died = self._in_turn(request, data, _reading_of, cancelled)
         if isinstance(died, PageReading):
@@ -229,16 +220,9 @@ class ParserWorkers:
         Raises:
             UnreadableError: The file cannot be read, or costs more than it may.
         """
-        request = {
-            "name": name,
-            "mime_type": mime_type,
-            "main_content": False,
-            "pictures": True,
-            "seconds": self.limits.seconds,
-            "memory_bytes": self._memory(len(data)),
-            "max_characters": max(self.limits.characters, len(data), MOST_PICTURE_BYTES),
-        }
-        died = self._in_turn(request, data, pictures_of, cancelled)
+        request = self._request(data, name, mime_type)
+        most = max(self.limits.characters, len(data), MOST_PICTURE_BYTES)
+        died = self._in_turn(request | {"pictures": True, "max_characters": most}, data, pictures_of, cancelled)
         if isinstance(died, str):
             raise UnreadableError(self._explained(died, len(data)))
         return died
@@ -247,6 +231,17 @@ class ParserWorkers:
         """Remove what was recognised long ago and not asked for since."""
         if self._cache is not None:
             ReadingCache(self._cache).tidy()
+
+    def _request(self, data: bytes, name: str, mime_type: str | None) -> dict[str, object]:
+        """What a parser is told of a file, and what it may cost, unless it is told otherwise."""
+        return {
+            "name": name,
+            "mime_type": mime_type,
+            "main_content": False,
+            "seconds": self.limits.seconds,
+            "memory_bytes": self._memory(len(data)),
+            "max_characters": max(self.limits.characters, len(data)),
+        }
 
     def _in_turn(
         self, request: Mapping[str, object], data: bytes, read: _Reader[_Read], cancelled: Callable[[], bool]

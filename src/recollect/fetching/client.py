@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import httpcore2
 from httpcore2 import (
@@ -28,10 +28,6 @@ from httpcore2 import (
 from recollect.errors import FetchError, UsageError
 from recollect.fetching.guard import Guard
 from recollect.fetching.urls import WebUrl, join_url, parse_url
-
-if TYPE_CHECKING:
-    pass
-
 
 # Bodies as they travel to what they hold, never more of it in memory than may be held.
 

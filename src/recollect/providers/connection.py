@@ -14,15 +14,11 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
 from recollect.errors import ConfigurationError, ProviderError, UsageError
 from recollect.privacy.credentials import without_secrets
-
-if TYPE_CHECKING:
-    pass
-
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 
