@@ -126,7 +126,7 @@ def _tried(config: RAGConfig, section: str, attempt: Callable[[RAGConfig], str])
 
 
 def _try_embedding(config: RAGConfig) -> str:
-    embedder = embedding_model(config)
+    embedder = embedding_model(config.embedding)
     with _closing(embedder):
         embedder.embed_query("How many days of leave are there?")
     return f"{embedder.model_name}, {embedder.dimension} dimensions"
@@ -153,7 +153,7 @@ def _closing(model: object) -> Iterator[None]:
 
 
 def _try_answer(config: RAGConfig) -> str:
-    model = language_model(config)
+    model = language_model(config.answer)
     if model is None:
         raise AssertionError("a language model is configured")
     message = ChatMessage("user", "Answer with the one word: ready")

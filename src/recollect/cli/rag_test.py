@@ -308,7 +308,7 @@ def _measured_model(
 
 
 def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: RetrievalOptions) -> ModelJudge:
-    model = language_model(config)
+    model = language_model(config.answer)
     if model is None:
         raise UsageError("A judge is a language model: --judge provider/name.")
 
@@ -319,7 +319,7 @@ def _judge(view: View, config: RAGConfig, asked: Sequence[CaseSearch], options: 
     return ModelJudge(
         model,
         sources=sources,
-        embedder=embedding_model(config),
+        embedder=embedding_model(config.embedding),
         timeout_seconds=config.answer.timeout_seconds,
     )
 

@@ -25,7 +25,7 @@ from recollect.model.principal import DefaultPermissions
 from recollect.model.scope import Target, asking_tenant
 from recollect.model.time import read_lifetime
 from recollect.model.written_files import close_folder
-from recollect.pipeline.models import Embedders
+from recollect.pipeline.models import Embedders, language_model, named_answer_settings, reranking_model
 from recollect.pipeline.upkeep import Upkeep
 from recollect.retrieval.retrievers import MODES
 from recollect.store.store import Store
@@ -248,12 +248,11 @@ class Assembly:
         if spec is None:
             return None
         from recollect.pipeline.describing import ModelDescriber, require_seeing
-        from recollect.pipeline.models import language_model, with_model
 
         require_seeing(spec)
         model = self.given_chat_model
         if model is None:
-            model = language_model(with_model(self.config, spec), recorder=self.record_request)
+            model = language_model(named_answer_settings(self.config.answer, spec), recorder=self.record_request)
         assert model is not None, "extractive sees nothing, and was refused"
         return ModelDescriber(
             model,
@@ -323,11 +322,7 @@ class Assembly:
         """The language model that writes answers; None: answers are extracted."""
         if self._given_chat_model is not None:
             return self._given_chat_model
-        if self.config.answer.provider == "extractive":
-            return None
-        from recollect.pipeline.models import language_model
-
-        return language_model(self.config, recorder=self.record_request)
+        return language_model(self.config.answer, recorder=self.record_request)
 
     def chat_model_of(self, name: str | None, *, temperature: float | None = None) -> ChatModel | None:
         """The language model that writes an answer; None: it is extracted.
@@ -343,22 +338,18 @@ class Assembly:
             return self.chat_model
         if name is None and self._given_chat_model is not None:
             raise UsageError(f"The model {self._given_chat_model.model_name!r} takes no temperature: leave it out.")
-        from recollect.pipeline.models import make_language_model, named_answer_settings
-
         with self._lock:
             key = (name, temperature)
             if key not in self._named_chat_models:
                 settings = self.config.answer if name is None else named_answer_settings(self.config.answer, name)
                 if temperature is not None:
                     settings = settings.model_copy(update={"temperature": temperature})
-                self._named_chat_models[key] = make_language_model(settings, recorder=self.record_request)
+                self._named_chat_models[key] = language_model(settings, recorder=self.record_request)
             return self._named_chat_models[key]
 
     @cached_property
     def reranking_model(self) -> PairScorer | None:
         """The provider's model that orders what was found; None: there is none."""
-        from recollect.pipeline.models import reranking_model
-
         return reranking_model(self.config, recorder=self.record_request)
 
     @cached_property

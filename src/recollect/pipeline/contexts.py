@@ -16,7 +16,7 @@ from recollect.ingest.contextualise import (
 )
 from recollect.llm.base import BYTES_PER_TOKEN, ChatModel
 from recollect.model.contexts import ContextEstimate, ContextReport
-from recollect.pipeline.models import language_model, with_model
+from recollect.pipeline.models import language_model, named_answer_settings
 from recollect.pipeline.preparing import make_door, make_preparer
 from recollect.retrieval.indexing import TermIndexer
 from recollect.store.repair import ContextRepository, Mender
@@ -117,6 +117,6 @@ def _model(assembly: Assembly) -> ChatModel:
     if assembly.given_chat_model is not None:
         return assembly.given_chat_model
 
-    model = language_model(with_model(assembly.config, spec), recorder=assembly.record_request)
+    model = language_model(named_answer_settings(assembly.config.answer, spec), recorder=assembly.record_request)
     assert model is not None, "extractive is no provider of a model"
     return model

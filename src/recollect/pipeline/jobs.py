@@ -414,11 +414,6 @@ def followed(at: Standpoint, job_id: int, *, timeout_seconds: float | None) -> I
             time.sleep(LOOK_SECONDS)
 
 
-def policy_of(settings: JobsConfig) -> RetryPolicy:
-    """How often a job is tried, as configured."""
-    return RetryPolicy(max_attempts=settings.max_attempts, backoff_seconds=settings.backoff_seconds)
-
-
 def heartbeats_of(settings: JobsConfig) -> Heartbeats:
     """How a worker shows that it is alive, as configured."""
     return Heartbeats(every_seconds=settings.heartbeat_seconds, stalled_seconds=settings.stalled_seconds)
@@ -426,7 +421,8 @@ def heartbeats_of(settings: JobsConfig) -> Heartbeats:
 
 def runner_of(assembly: Assembly, *, together: int = 0) -> JobRunner:
     """What runs the jobs of a store; with one that is taken up to so many that are alike."""
-    policy = policy_of(assembly.config.jobs)
+    settings = assembly.config.jobs
+    policy = RetryPolicy(max_attempts=settings.max_attempts, backoff_seconds=settings.backoff_seconds)
     view_of: Callable[[Assembly, JobRun], Any] = imported(_VIEW_OF)
     return JobRunner(assembly.store.jobs, partial(view_of, assembly), policy, together=together)
 

@@ -35,20 +35,13 @@ EXTRACTIVE = "extractive"
 
 
 def embedding_model(
-    config: RAGConfig, *, recorder: Recorder | None = None, progress: Progress | None = None
+    settings: EmbeddingConfig, *, recorder: Recorder | None = None, progress: Progress | None = None
 ) -> EmbeddingProvider:
-    """The model of ``[rag.embedding]``.
+    """The model of ``[rag.embedding]``, or of settings like those.
 
     Raises:
         ConfigurationError: Its settings do not fit together, or its package or key is missing.
     """
-    return make_embedding_model(config.embedding, recorder=recorder, progress=progress)
-
-
-def make_embedding_model(
-    settings: EmbeddingConfig, *, recorder: Recorder | None = None, progress: Progress | None = None
-) -> EmbeddingProvider:
-    """The model of settings like those of ``[rag.embedding]``; the rest is as of `embedding_model`."""
     if is_of_this_machine(settings.provider):  # providers would be imported for nothing
         return make_machine_embedder(
             settings.provider,
@@ -64,7 +57,9 @@ def make_embedding_model(
     return make_embedder(
         settings.provider,
         settings.model,
-        connection=embedding_connection(settings),
+        connection=_connection(
+            settings, parallel=settings.parallel, batch_size=settings.batch_size, batch_tokens=settings.batch_tokens
+        ),
         dimensions=settings.dimensions,
         query_model=settings.query_model,
         truncate=settings.truncate,
@@ -92,15 +87,6 @@ def reranking_model(config: RAGConfig, *, recorder: Recorder | None = None) -> P
         precision=config.embedding.precision,
         threads=config.embedding.threads,
     )
-
-
-def language_model(config: RAGConfig, *, recorder: Recorder | None = None) -> ChatModel | None:
-    """The model of ``[rag.answer]``; None: answers are extracted.
-
-    Raises:
-        ConfigurationError: As of `embedding_model`.
-    """
-    return make_language_model(config.answer, recorder=recorder)
 
 
 def model_name(settings: AnswerConfig) -> str:
@@ -142,8 +128,12 @@ def with_model(config: RAGConfig, name: str) -> RAGConfig:
     return config.model_copy(update={"answer": named_answer_settings(config.answer, name)})
 
 
-def make_language_model(settings: AnswerConfig, *, recorder: Recorder | None = None) -> ChatModel | None:
-    """The model of settings like those of ``[rag.answer]``; the rest is as of `language_model`."""
+def language_model(settings: AnswerConfig, *, recorder: Recorder | None = None) -> ChatModel | None:
+    """The model of ``[rag.answer]``, or of settings like those; None: answers are extracted.
+
+    Raises:
+        ConfigurationError: As of `embedding_model`.
+    """
     if settings.provider == EXTRACTIVE:
         return None
     from recollect.providers.registry import make_chat_model
@@ -155,13 +145,6 @@ def make_language_model(settings: AnswerConfig, *, recorder: Recorder | None = N
         api=settings.api,
         temperature=settings.temperature,
         recorder=recorder,
-    )
-
-
-def embedding_connection(settings: EmbeddingConfig) -> Connection:
-    """How the provider of embeddings is reached."""
-    return _connection(
-        settings, parallel=settings.parallel, batch_size=settings.batch_size, batch_tokens=settings.batch_tokens
     )
 
 
@@ -417,7 +400,7 @@ class Embedders:
                     close()
 
     def _made(self, settings: EmbeddingConfig) -> EmbeddingProvider:
-        return make_embedding_model(settings, recorder=self._recorder, progress=self._progress)
+        return embedding_model(settings, recorder=self._recorder, progress=self._progress)
 
 
 def _offers_lengths(spec: EmbeddingSpec) -> bool:
