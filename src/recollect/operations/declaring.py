@@ -166,15 +166,16 @@ class Operation:
         Raises:
             UsageError: A value is none of those that it may be.
         """
-        for name in given.keys() & self._checks.keys():
+        for name in given.keys() & self.checks.keys():
             try:
-                self._checks[name].validate_python(given[name])
+                self.checks[name].validate_python(given[name])
             except ValidationError as exc:
                 error = exc.errors(include_url=False)[0]
                 raise _refusal(name, error) from None
 
     @cached_property
-    def _checks(self) -> Mapping[str, TypeAdapter[Any]]:
+    def checks(self) -> Mapping[str, TypeAdapter[Any]]:
+        """What checks the value of each argument; made when it is first asked for."""
         strict = ConfigDict(strict=True, arbitrary_types_allowed=True)
         return {name: TypeAdapter(one.annotation, config=strict) for name, one in self.parameters.items()}
 
@@ -200,15 +201,26 @@ def operations_of(group: type) -> Mapping[str, Operation]:
     return found
 
 
+_IMPLEMENTED: list[type] = []
+
+
 def implements(group: type) -> Callable[[C], C]:
     """Has a class check the arguments of the operations that it implements, as they are declared."""
 
     def implement(kind: C) -> C:
         for one in operations_of(group).values():
             setattr(kind, one.name, _checking(one, vars(kind)[one.name]))
+        _IMPLEMENTED.append(group)
         return kind
 
     return implement
+
+
+def make_checks() -> None:
+    """Make the checks of all operations that are implemented here, which the first call of each would wait for."""
+    for group in _IMPLEMENTED:
+        for one in operations_of(group).values():
+            _ = one.checks
 
 
 def awaiting(group: type) -> Callable[[C], C]:

@@ -21,6 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recollect.errors import UsageError
+from recollect.operations.declaring import make_checks
 from recollect.pipeline.working import worker_of
 from recollect.server.app import create_app
 from recollect.server.authentication import Authenticator
@@ -202,7 +203,8 @@ def _warm(app: FastAPI, rag: RAGPipeline, settle: Callable[[], None]) -> None:
 
 
 def make_ready(app: FastAPI) -> None:
-    """Make what an application makes of its routes and templates when they are first used, which takes seconds."""
+    """Make what is made of routes, operations and templates when they are first used, which takes seconds."""
+    make_checks()
     # FastAPI makes what validates requests when a path is first compared with a route's.
     nowhere = {"type": "http", "method": "GET", "path": "/-", "root_path": "", "headers": []}
     for route in app.router.routes:
