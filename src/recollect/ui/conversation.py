@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -20,6 +20,7 @@ from recollect.pipeline import View
 from recollect.pipeline.feedback import ANSWER, SOURCES, facts_of
 from recollect.ui.languages import _
 from recollect.ui.markdown import Marked, finished, to_html
+from recollect.ui.visit import link
 
 if TYPE_CHECKING:
     from recollect.pipeline.answering import AskEvent
@@ -56,9 +57,7 @@ class Talk:
         """Its page, or what is done with it."""
         name = quote(self.session, safe="")
         place = f"/chat/{name}" if action is None else f"/conversations/{name}/{action}"
-        given = {"user": self.user, **query}
-        told = urlencode({key: value for key, value in given.items() if value is not None})
-        return f"{place}?{told}" if told else place
+        return link(place, user=self.user, **query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,21 +344,16 @@ def _kept_answer(view: View, talk: Talk, turn: Episode, helpful: bool | None) ->
 
 def cited_at(talk: Talk, place: Mapping[str, Any], *, notes: Sequence[Mapping[str, Any]] = ()) -> Cited:
     """What a citation shows, from where it stands."""
-    query = {
-        "start": place.get("start_offset"),
-        "end": place.get("end_offset"),
-        "version": place.get("version"),
-        # Documents of a conversation are found in it alone.
-        "session": talk.session if str(place.get("collection") or "").startswith("session:") else None,
-    }
-    told = urlencode({key: value for key, value in query.items() if value is not None})
+    # Documents of a conversation are found in it alone.
+    session = talk.session if str(place.get("collection") or "").startswith("session:") else None
+    where = {"start": place.get("start_offset"), "end": place.get("end_offset"), "version": place.get("version")}
     server = place.get("server")
     return Cited(
         marker=int(place.get("marker") or 0),
         source=f"{place.get('source') or ''} ({server})" if server else str(place.get("source") or ""),
         section=None if place.get("section") is None else str(place["section"]),
         page=None if place.get("page") is None else int(place["page"]),
-        path="" if server else f"/documents/{int(place['document_id'])}/source?{told}",
+        path="" if server else link(f"/documents/{int(place['document_id'])}/source", **where, session=session),
         notes=[{name: str(note.get(name) or "") for name in ("kind", "at", "source")} for note in notes],
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.exceptions import RequestValidationError
@@ -223,6 +223,12 @@ class Visit:
             "areas": [one for one in AREAS if one.scope in self.caller.scopes],
             "theme": theme_of(self.request),
         }
+
+
+def link(path: str, **query: object) -> str:
+    """A path with a query; what is None or empty stands in no address."""
+    told = urlencode({name: value for name, value in query.items() if value is not None and value != ""})
+    return f"{path}?{told}" if told else path
 
 
 def base_of(request: Request) -> str:

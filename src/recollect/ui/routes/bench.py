@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 from fastapi import Form
 from pydantic import ValidationError
@@ -22,7 +22,7 @@ from recollect.pipeline.saved_cases import cases_as_yaml, delete_case, run_cases
 from recollect.retrieval.rerank.registry import DEFAULTS as RERANKERS
 from recollect.server.bodies import Asker, SearchOptions, acting_as
 from recollect.ui.languages import _
-from recollect.ui.visit import BENCH, PAGE_HEADERS, Reading, Visit, Writing, page_router
+from recollect.ui.visit import BENCH, PAGE_HEADERS, Reading, Visit, Writing, link, page_router
 
 if TYPE_CHECKING:
     from starlette.datastructures import QueryParams
@@ -145,9 +145,7 @@ class Bench:
 
     def path(self, base: str, **changes: str | None) -> str:
         """An address with all this in it, but for what is changed."""
-        wanted = {**self.given, **{name: value or "" for name, value in changes.items()}}
-        query = urlencode({name: value for name, value in wanted.items() if value})
-        return f"{base}?{query}" if query else base
+        return link(base, **{**self.given, **changes})
 
     def differs(self, option: Option) -> bool:
         """Whether the two sides differ in an option."""
@@ -533,7 +531,7 @@ async def save(
     )
     as_of = read_time(bench["as_of"], name="as_of") if bench["as_of"] else None
     await visit.run(save_case, visit.view.view(collections=bench["collection"] or None), definition, as_of=as_of)
-    return visit.go_to(_with(bench.path(CASES), saved=name.strip()[:200]))
+    return visit.go_to(bench.path(CASES, saved=name.strip()[:200]))
 
 
 @router.post(CASES + "/{case_id}/delete")
@@ -558,7 +556,3 @@ async def download(visit: Reading) -> Response:
 
 def _read_query(query: str) -> dict[str, str]:
     return dict(parse_qsl(query.partition("?")[2] or query, max_num_fields=200))
-
-
-def _with(path: str, **more: str) -> str:
-    return f"{path}{'&' if '?' in path else '?'}{urlencode(more)}"

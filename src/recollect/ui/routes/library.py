@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, cast, get_args
-from urllib.parse import quote_plus
 
 from fastapi import File, Form, Query, UploadFile
 from pydantic import Field
@@ -53,7 +52,7 @@ from recollect.plugins import Plugins
 from recollect.server.downloads import saved_as
 from recollect.server.routes.documents import there
 from recollect.server.routes.uploads import receive_files
-from recollect.ui.visit import LIBRARY, PAGE_HEADERS, Administering, Reading, Visit, Writing, page_router
+from recollect.ui.visit import LIBRARY, PAGE_HEADERS, Administering, Reading, Visit, Writing, link, page_router
 
 # The address of a list of documents: its filters, its order and its page, read and written.
 
@@ -144,10 +143,7 @@ class DocumentsAddress:
 
     def path(self, **changes: str) -> str:
         """The path of a list that differs from this one; its first page, unless that is what differs."""
-        said = replace(self, **{"cursor": "", **changes}).said()
-        # With a plus for a blank and nothing else left as it is: names are anybody's.
-        query = "&".join(f"{name}={quote_plus(text)}" for name, text in said.items())
-        return f"{PATH}?{query}" if query else PATH
+        return link(PATH, **replace(self, **{"cursor": "", **changes}).said())
 
     def at(self, place: ListingPlace) -> str:
         """The path of the page behind a place, or before it."""
@@ -264,7 +260,7 @@ Named = Annotated[Name, Query()]
 
 def collection_path(name: str) -> str:
     """The page of a collection."""
-    return f"/library/collection?name={quote_plus(name)}"
+    return link("/library/collection", name=name)
 
 
 @router.get(LIBRARY.path)

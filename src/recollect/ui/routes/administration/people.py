@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
 
 from fastapi import Form, Query
 from starlette.responses import Response
@@ -24,7 +23,7 @@ from recollect.ui.routes.administration.asking import (
     Cursor,
     shown,
 )
-from recollect.ui.visit import Administering, Visit, names, page_router, somebody
+from recollect.ui.visit import Administering, Visit, link, names, page_router, somebody
 
 # Keys: made, shown once, given another secret, revoked.
 
@@ -325,4 +324,4 @@ def change_readers(
 
 
 def _back(visit: Visit, collection: str) -> Response:
-    return visit.go_to(f"{GRANTS.path}?{urlencode({'collection': collection, 'told': 'changed'})}")
+    return visit.go_to(link(GRANTS.path, collection=collection, told="changed"))
