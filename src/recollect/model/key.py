@@ -95,6 +95,23 @@ class NewApiKey(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserLogin(Record):
+    """The login of the browser that asks.
+
+    Attributes:
+        login_id: Its public name.
+        created_at: Since when.
+        idle_until: When it ends, where it is not used again; told to the minute.
+        expires_at: When it ends at the latest.
+    """
+
+    login_id: Public[str]
+    created_at: Public[datetime]
+    idle_until: Public[datetime]
+    expires_at: Public[datetime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownUser:
     """A user whom keys or logins name.
 

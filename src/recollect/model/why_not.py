@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recollect.model.record import Public, Record
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedDocument:
+class NamedDocument(Record):
     """The document that somebody misses."""
 
-    document_id: int
-    title: str
-    source: str
-    department: str | None = None
+    document_id: Public[int]
+    title: Public[str]
+    source: Public[str]
+    department: Public[str | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.model import Principal
 from recollect.model.document_session import SessionConfig
-from recollect.model.key import AccessScope
+from recollect.model.key import AccessScope, BrowserLogin
 from recollect.model.search_options import FusionMethod, SearchMode
 from recollect.replies._shape import Shape, Timestamp
 
@@ -63,18 +63,6 @@ class CallerTenantJson(Shape):
     name: str
 
 
-class BrowserLoginJson(Shape):
-    """The login of the browser that asks."""
-
-    login_id: str
-    """Its public name."""
-    created_at: Timestamp
-    idle_until: Timestamp
-    """When it ends, where it is not used again; told to the minute."""
-    expires_at: Timestamp
-    """When it ends at the latest."""
-
-
 class MeJson(Shape):
     """Who asks, and what they may."""
 
@@ -84,7 +72,7 @@ class MeJson(Shape):
     scopes: list[AccessScope]
     """What the credential opens."""
     credential: CredentialJson
-    login: BrowserLoginJson | None
+    login: BrowserLogin | None
     """The browser's login; null: the credential is presented itself."""
     settings: ServerSettingsJson
 

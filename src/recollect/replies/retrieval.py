@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
 from recollect.model.answer import Answer
 from recollect.model.outline import PassagePart
 from recollect.model.passage import RetrievedContext
 from recollect.model.record import json_of
+from recollect.model.why_not import NamedDocument
 from recollect.replies._shape import Shape, Timestamp
 
 if TYPE_CHECKING:
@@ -70,15 +71,6 @@ def passage_json(passage: RetrievedContext, shape: type[T]) -> T:
 
 
 # Why a search does not find a document.
-
-
-class NamedDocumentJson(Shape):
-    """The document that is missed."""
-
-    document_id: int
-    title: str
-    source: str
-    department: str | None
 
 
 class ConditionJson(Shape):
@@ -164,7 +156,7 @@ class WhyNotJson(Shape):
     """As asked."""
     collection: str
     """The collection searched."""
-    document: NamedDocumentJson
+    document: NamedDocument
     found: bool
     """Whether it is among the results after all."""
     rank: int | None
@@ -180,7 +172,7 @@ def why_not_json(told: WhyNot) -> WhyNotJson:
     return {
         "query": told.query,
         "collection": told.collection,
-        "document": cast(NamedDocumentJson, asdict(told.document)),
+        "document": json_of(told.document),
         "found": told.found,
         "rank": told.rank,
         "stages": [_stage(stage) for stage in told.stages],

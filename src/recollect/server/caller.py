@@ -15,7 +15,7 @@ from cachetools import TTLCache
 
 from recollect.errors import PermissionDeniedError, UsageError
 from recollect.model import DEFAULT_TENANT_ID
-from recollect.model.key import ACCESS_SCOPES, AccessScope, KeyMaker
+from recollect.model.key import ACCESS_SCOPES, AccessScope, BrowserLogin, KeyMaker
 from recollect.pipeline.refreshing import DIRECTORY, reader_of, uses_machine
 
 if TYPE_CHECKING:
@@ -48,23 +48,6 @@ class Credential:
 
     def __str__(self) -> str:
         return self.kind if self.kind == "local" else f"{self.kind}:{self.id}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrowserLogin:
-    """The login of the browser that asks.
-
-    Attributes:
-        login_id: Its public name.
-        created_at: Since when.
-        idle_until: When it ends, where it is not used again.
-        expires_at: When it ends at the latest.
-    """
-
-    login_id: str
-    created_at: datetime
-    idle_until: datetime
-    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from starlette.requests import cookie_parser
 
 from recollect.errors import PermissionDeniedError, RecollectError
 from recollect.model import Scope
-from recollect.model.key import Login, NewLogin, draw_login, read_key, read_login
-from recollect.server.caller import BrowserLogin, Caller, Credential, KnownCallers, digest_of
+from recollect.model.key import BrowserLogin, Login, NewLogin, draw_login, read_key, read_login
+from recollect.server.caller import Caller, Credential, KnownCallers, digest_of
 from recollect.store.logins import LoginRepository
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from recollect.operations.people import AuditOperations, KeyOperations, LoginOpe
 from recollect.operations.values import Name, Text, Time
 from recollect.pipeline import View
 from recollect.replies._shape import iso
-from recollect.replies.me import BrowserLoginJson, MeJson, server_settings_json
+from recollect.replies.me import MeJson, server_settings_json
 from recollect.server.bodies import Asker, Body, acting_as
 from recollect.server.bound import bind
-from recollect.server.caller import BrowserLogin
 from recollect.server.dependencies import (
     EITHER_SCOPE,
     Administrator,
@@ -187,19 +186,8 @@ def me(caller: Somebody, service: Asking) -> MeJson:
         "principal": caller.principal,
         "scopes": [scope for scope in ACCESS_SCOPES if scope in caller.scopes],
         "credential": {"kind": credential.kind, "id": credential.id, "expires_at": iso(credential.expires_at)},
-        "login": _login_json(caller.login),
+        "login": caller.login,
         "settings": server_settings_json(service.rag.config),
-    }
-
-
-def _login_json(login: BrowserLogin | None) -> BrowserLoginJson | None:
-    if login is None:
-        return None
-    return {
-        "login_id": login.login_id,
-        "created_at": iso(login.created_at),
-        "idle_until": iso(login.idle_until),
-        "expires_at": iso(login.expires_at),
     }
 
 
