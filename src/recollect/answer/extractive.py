@@ -17,7 +17,7 @@ from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text
 from recollect.model import Answer, Citation, RetrievedContext
 from recollect.model.answer import Nearest
-from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.analysis import Analyzer, analyzer_of
 from recollect.retrieval.relevance import as_the_default, tells_meaning
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def read(
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     used = list(passages[: options.max_passages])
     language = language_of_passages(language, used, question)
-    analyzer = analyzer or Analyzer(language)
+    analyzer = analyzer or analyzer_of(language)
     asked = understand(question, analyzer, language, wordings)
     # A question in another language is less near to what answers it and shares no words: it is judged less strictly.
     crossing = language_of_text(question, expected=language) != language

@@ -20,7 +20,7 @@ from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
 from recollect.interruption import Interrupted, stoppable
 from recollect.model import Answer, RetrievedContext
-from recollect.retrieval.analysis import Analyzer
+from recollect.retrieval.analysis import Analyzer, analyzer_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -169,7 +169,7 @@ async def stream_answer(
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     readable = [passage for passage in passages if passage.content.strip()]
     language = language_of_passages(options.language, readable, question)
-    analyzer = analyzer or Analyzer(language)
+    analyzer = analyzer or analyzer_of(language)
     if chat_model is None or not readable or options.ask_only_if_answerable:
         reply = extract_answer(
             question,
