@@ -106,7 +106,7 @@ class CollectionRepository:
     ) -> tuple[list[str], list[Collection]]:
         """The names of collections behind one, and of these the collections that exist for the scope's principal."""
         params = {"tenant_id": scope.tenant_id, "hidden": hidden, "active": active, "after": after, "limit": limit}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             found = [_collection(row) for row in rows(connection, _SQL["list_all"], params)]
         seen = (self._seen(scope, one) for one in found)
         return [one.name for one in found], [one for one in seen if one is not None]
@@ -292,14 +292,13 @@ class CollectionRepository:
         """
         params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id}
         with self._database.transaction(scope) as connection:
-            refreshed = bool(rows(connection, _SQL["refresh_term_stats"], params)[0][0])
-            lags = bool(rows(connection, _SQL["planner_lags"], params)[0][0])
+            ((refreshed, lags),) = rows(connection, _SQL["refresh_term_stats"], params)
         if refreshed and lags:
             # An embedded server seldom lives long enough for autovacuum to do it. Outside the transaction, because its
             # locks would make a concurrent index build and this session wait for one another.
             with self._database.autocommit() as connection:
                 connection.execute(_SQL["analyze"])
-        return refreshed
+        return bool(refreshed)
 
 
 def as_shown(collection: Collection) -> Collection:

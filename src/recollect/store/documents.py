@@ -262,8 +262,9 @@ class DocumentRepository:
 
     def require_changeable(self, scope: Scope, document_ids: Sequence[int]) -> None:
         """Refuse before anything is done what the change itself would refuse; see `rights.require_changeable`."""
-        with self._database.transaction(scope) as connection:
-            require_changeable(connection, scope, document_ids)
+        if scope.principal is not None:
+            with self._database.transaction(scope) as connection:
+                require_changeable(connection, scope, document_ids)
 
     def resolve(self, scope: Scope, document: int | str, *, collections: Sequence[str] | None = None) -> int:
         """Return the number of the one document that a name means; see `resolve_all`.
@@ -331,7 +332,7 @@ class DocumentRepository:
         if not ids:
             return []
         params = {"tenant_id": scope.tenant_id, "document_ids": list(ids)}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             return [_Place(*row) for row in rows(connection, _SQL["whereabouts"], params)]
 
     def filterable(self, scope: Scope, collections: Sequence[Collection]) -> dict[str, list[str]]:
@@ -358,7 +359,7 @@ class DocumentRepository:
         self, scope: Scope, query: str, *, condition: LiteralString = "true", **params: int | str | Sequence[int | str]
     ) -> list[int]:
         given = {"tenant_id": scope.tenant_id, **params, **access_params(scope)}
-        with self._database.transaction(scope) as connection:
+        with self._database.single_reads(scope) as connection:
             found = rows(connection, f"{_SQL[query]} AND {condition} AND {may_find(scope)}", given)
         return [row[0] for row in found]
 

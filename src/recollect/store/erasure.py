@@ -13,11 +13,12 @@ from itertools import islice
 from typing import Any, LiteralString
 
 from psycopg import sql
+from psycopg.rows import TupleRow
 
 from recollect.model import Scope
 from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt, ScrubReport
 from recollect.store.admission import forget_replies
-from recollect.store.closing import close_documents, count_closed, with_attached
+from recollect.store.closing import count_closed, lock_with_attached
 from recollect.store.database import Connection, Database, rows
 from recollect.store.files import delete_of_documents
 from recollect.store.logs import record
@@ -110,11 +111,7 @@ class QuoteRepository:
         """
         params: dict[str, Any] = {**reader(scope), "document_ids": list(document_ids)}
         with self._database.transaction(scope) as connection:
-            # Copies in sessions are erased with the documents, so they are no other ones.
-            params["document_ids"] += [row[0] for row in rows(connection, _SQL["session_copies"], params)]
-            params["version_ids"] = [row[1] for row in rows(connection, _SQL["versions"], params)]
-            runs = self._runs(connection, params)
-            candidates = list(self._candidates(connection, params, runs)) if runs.runs else []
+            candidates = list(self._candidates(connection, params))
             elsewhere = self._elsewhere(connection, params, candidates)
         found: dict[tuple[str, str | None], list[int]] = {}
         for one in candidates:
@@ -132,10 +129,17 @@ class QuoteRepository:
                 runs.add(content)
         return runs
 
-    @staticmethod
-    def _candidates(connection: Connection, params: Mapping[str, Any], runs: WordRuns) -> Iterator[_Candidate]:
-        after = 0
+    @classmethod
+    def _candidates(cls, connection: Connection, params: dict[str, Any]) -> Iterator[_Candidate]:
+        after, runs = 0, None
         while page := rows(connection, _SQL["turns"], {**params, "after": after, "limit": _PAGE}):
+            if runs is None:
+                # Copies in sessions are erased with the documents, so they are no other ones.
+                params["document_ids"] += [row[0] for row in rows(connection, _SQL["session_copies"], params)]
+                params["version_ids"] = [row[1] for row in rows(connection, _SQL["versions"], params)]
+                runs = cls._runs(connection, params)
+            if not runs.runs:
+                return
             for episode_id, session, user, position, content in page:
                 after = episode_id
                 stretches = list(islice(dict.fromkeys(runs.quoted_in(content)), _STRETCHES))
@@ -176,7 +180,17 @@ _SHORTEST_PHRASE = 12
 
 _CONTENTS_A_PAGE = 16
 
-_KINDS = ("documents", "versions", "chunks", "vectors", "lexical_rows", "token_vectors", "acronyms")
+_KINDS = (
+    "documents",
+    "versions",
+    "chunks",
+    "vectors",
+    "lexical_rows",
+    "token_vectors",
+    "acronyms",
+    "texts",
+    "originals",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,17 +252,15 @@ class ErasureRepository:
             given = {"document_ids": list(document_ids), **reader(scope)}
             # What was put into sessions is nobody's to name, so it goes with the document that it is a copy of.
             uploaded = [row[0] for row in rows(connection, _SQL["session_copies"], given)]
-            ids = with_attached(connection, scope, [*document_ids, *uploaded])
-            closed = close_documents(connection, scope, ids)
+            ids = lock_with_attached(connection, scope, [*document_ids, *uploaded])
             _hold_shared(connection, scope, ids)
-            traces = _traces(connection, scope, ids)
-            places = [row[0] for row in rows(connection, _SQL["collections_of"], _of(scope, ids))]
+            versions = rows(connection, _SQL["versions"], _of(scope, ids))
+            traces = _traces(connection, scope, ids, versions)
             counts = _remove(connection, scope, ids, traces) | dict(removed or {})
             forget_replies(connection, scope)
             # Within the transaction, so that no erasure lacks its proof; before the counters, which writers wait for.
-            probe = _probe(connection, scope, traces)
-            settings: dict[str, str] = dict(rows(connection, _SQL["settings"]))
-            _count(connection, scope, places, closed)
+            probe, settings = _probe(connection, scope, traces)
+            _count(connection, scope, versions)
             details = {"reason": reason, "counts": counts, **_told(traces)}
             receipt_id, at = record(connection, scope, action="erase", actor=actor, details=details)
             remains = _remains(settings, at)
@@ -279,13 +291,18 @@ class ErasureRepository:
         )
 
 
-def _probe(connection: Connection, scope: Scope, traces: _Traces) -> ErasureProbe:
-    """Look for what stood in the erased documents alone, in every column that could hold it."""
+def _probe(connection: Connection, scope: Scope, traces: _Traces) -> tuple[ErasureProbe, dict[str, str]]:
+    """Look for what stood in the erased documents alone, in every column that could hold it.
+
+    Returns:
+        What was found, and the server's settings that `_remains` needs.
+    """
     hashes = [*traces.chunk_hashes, *traces.version_hashes]
-    # The same bytes, which somebody has sent and a job is to read yet, are another document's.
     given = {"tenant_id": scope.tenant_id, "hashes": hashes}
-    awaited = {bytes(row[0]) for row in rows(connection, _ORIGINALS["awaited"], given)}
-    hashes = [one for one in hashes if one not in awaited]
+    ((awaited, sampled, settings),) = rows(connection, _SQL["remains"], given)
+    # The same bytes, which somebody has sent and a job is to read yet, are another document's.
+    others = set(map(bytes, awaited))
+    hashes = [one for one in hashes if one not in others]
     params = {"tenant_id": scope.tenant_id, "phrases": traces.phrases, "hashes": hashes, "names": traces.names}
     found: dict[str, int] = {}
     mentions: dict[str, int] = {}
@@ -295,8 +312,8 @@ def _probe(connection: Connection, scope: Scope, traces: _Traces) -> ErasureProb
         for column, phrases, names in counted:
             found |= {f"{table}.{column}": phrases} if phrases else {}
             mentions |= {f"{table}.{column}": names} if names else {}
-    found |= {f"pg_statistic of {row[0]}": 1 for row in rows(connection, _SQL["sampled"])}
-    return ErasureProbe(
+    found |= {f"pg_statistic of {column}": 1 for column in sampled}
+    probe = ErasureProbe(
         phrases=len(traces.phrases),
         hashes=len(hashes),
         places=len(places),
@@ -304,6 +321,7 @@ def _probe(connection: Connection, scope: Scope, traces: _Traces) -> ErasureProb
         names=len(traces.names),
         mentions=mentions,
     )
+    return probe, settings
 
 
 def _remains(settings: Mapping[str, str], at: datetime) -> tuple[str, ...]:
@@ -352,22 +370,22 @@ def _hold_shared(connection: Connection, scope: Scope, ids: list[int]) -> None:
     connection.execute(_SQL["hold_cached"], given)
 
 
-def _traces(connection: Connection, scope: Scope, ids: list[int]) -> _Traces:
+def _traces(connection: Connection, scope: Scope, ids: list[int], versions: Sequence[TupleRow]) -> _Traces:
     params = _of(scope, ids)
-    versions = rows(connection, _SQL["versions"], params)
     version_ids = [row[1] for row in versions]
     salt = secrets.token_hex(16)
     hashes: dict[int, list[str]] = {}
-    for document_id, _, content_hash, _ in versions:
+    for document_id, _, content_hash, *_ in versions:
         hashes.setdefault(document_id, []).append(salted(salt, content_hash))
     params |= {
         "version_ids": version_ids,
         "content_hashes": [row[2] for row in versions],
-        "hashes": [one for row in versions for one in row[2:] if one is not None],
+        "hashes": [one for row in versions for one in row[2:4] if one is not None],
     }
     phrases, short = _candidates(connection, params)
     shared = {row[0] for row in rows(connection, _SQL["shared_phrases"], {**params, "phrases": [*phrases, *short]})}
-    names = [row[0] for row in rows(connection, _SQL["names"], {**params, "shortest": SHORTEST_NAME_BYTES})]
+    found = rows(connection, _SQL["traces"], {**params, "shortest": SHORTEST_NAME_BYTES})
+    ((names, chunk_hashes, version_hashes, copies),) = found
     names = random.SystemRandom().sample(names, min(len(names), PROBE_NAMES))
     return _Traces(
         version_ids=version_ids,
@@ -378,9 +396,9 @@ def _traces(connection: Connection, scope: Scope, ids: list[int]) -> _Traces:
         salt=salt,
         phrases=[phrase for phrase in phrases if phrase not in shared],
         names=sorted({*names, *short} - shared),
-        chunk_hashes=[bytes(row[0]) for row in rows(connection, _SQL["own_chunk_hashes"], params)],
-        version_hashes=[bytes(row[0]) for row in rows(connection, _SQL["own_version_hashes"], params)],
-        copies=tuple(row[0] for row in rows(connection, _SQL["copies"], params)),
+        chunk_hashes=[*map(bytes, chunk_hashes)],
+        version_hashes=[*map(bytes, version_hashes)],
+        copies=tuple(copies),
     )
 
 
@@ -431,17 +449,16 @@ def _remove(connection: Connection, scope: Scope, ids: list[int], traces: _Trace
         "phrases": traces.phrases,
     }
     counts = dict(zip(_KINDS, map(int, rows(connection, _SQL["counts"], params)[0]), strict=True))
-    counts["texts"] = rows(connection, _SQL["count_texts"], params)[0][0]
-    counts["originals"] = rows(connection, _ORIGINALS["count_alone"], params)[0][0]
     counts["cached_embeddings"] = connection.execute(_SQL["erase_cached"], params).rowcount
     counts["saved_cases"] = connection.execute(_SQL["erase_saved_cases"], params).rowcount
     connection.execute(_WRITER["erase_documents"], params)
     return counts
 
 
-def _count(connection: Connection, scope: Scope, places: Sequence[int], closed: Sequence[tuple[int, int]]) -> None:
-    count_closed(connection, scope, closed)
-    for collection_id in sorted(set(places) - {collection for collection, _ in closed}):
+def _count(connection: Connection, scope: Scope, versions: Sequence[TupleRow]) -> None:
+    current = [(collection_id, chunks) for *_, collection_id, chunks, is_current in versions if is_current]
+    count_closed(connection, scope, current)
+    for collection_id in sorted({row[4] for row in versions} - {collection for collection, _ in current}):
         # Replies about the past may quote them too: a new revision is a new key for every cache.
         nothing: dict[str, Any] = {
             "collection_id": collection_id,

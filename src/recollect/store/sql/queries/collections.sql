@@ -70,11 +70,10 @@ UPDATE collection_state SET reference_length = coalesce(reference_length, %(refe
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 RETURNING reference_length
 
--- refresh_term_stats: recount document frequencies and the average length
-SELECT refresh_term_stats(%(tenant_id)s, %(collection_id)s)
-
--- planner_lags: whether the planner takes the store for much smaller than it is; -1 tuples: it never looked
-SELECT sum(chunk_count) > 1.5 * (SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = 'chunks'::regclass)
+-- refresh_term_stats: recount document frequencies and the average length, and tell whether the planner takes the store
+-- for much smaller than it is; -1 tuples: it never looked
+SELECT refresh_term_stats(%(tenant_id)s, %(collection_id)s),
+    sum(chunk_count) > 1.5 * (SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = 'chunks'::regclass)
 FROM collection_state WHERE tenant_id = %(tenant_id)s
 
 -- analyze: tell the planner how large the tables are; of the large columns it needs to know nothing

@@ -22,18 +22,6 @@ WHERE o.tenant_id = %(tenant_id)s AND o.file_hash IN (
     WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s))
 ORDER BY o.file_hash FOR UPDATE
 
--- count_alone: those that no other document has
-SELECT count(*) FROM (
-    SELECT r.file_hash FROM version_originals r JOIN document_versions v USING (tenant_id, version_id)
-    WHERE r.tenant_id = %(tenant_id)s AND r.file_hash IN (
-        SELECT o.file_hash FROM version_originals o
-        WHERE o.tenant_id = %(tenant_id)s AND o.version_id = ANY (%(version_ids)s))
-      AND NOT EXISTS (SELECT FROM job_uploads u JOIN jobs j USING (tenant_id, job_id)
-                      WHERE u.tenant_id = r.tenant_id AND u.file_hash = r.file_hash
-                        AND (j.document_id IS NULL OR j.document_id <> ALL (%(document_ids)s)))
-      AND NOT EXISTS (SELECT FROM uploaded_files f WHERE f.tenant_id = r.tenant_id AND f.file_hash = r.file_hash)
-    GROUP BY r.file_hash HAVING bool_and(v.document_id = ANY (%(document_ids)s))) alone
-
 -- of_document: the original of a document's version; the conditions follow
 SELECT r.name, r.mime_type, o.byte_count, o.file_hash
 FROM documents d
@@ -72,10 +60,6 @@ INSERT INTO job_uploads (tenant_id, job_id, file_hash) VALUES (%(tenant_id)s, %(
 -- uploaded: how long an original is that some job is to read
 SELECT byte_count FROM originals o WHERE o.tenant_id = %(tenant_id)s AND o.file_hash = %(file_hash)b
   AND EXISTS (SELECT FROM job_uploads u WHERE u.tenant_id = o.tenant_id AND u.file_hash = o.file_hash)
-
--- awaited: those of some hashes that are of files that jobs are to read, or that somebody has sent to be kept
-SELECT file_hash FROM job_uploads WHERE tenant_id = %(tenant_id)s AND file_hash = ANY (%(hashes)b::bytea[])
-UNION SELECT file_hash FROM uploaded_files WHERE tenant_id = %(tenant_id)s AND file_hash = ANY (%(hashes)b::bytea[])
 
 -- drop_uploads: no job is to read one any more
 DELETE FROM job_uploads WHERE tenant_id = %(tenant_id)s AND file_hash = %(file_hash)b
