@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from datetime import datetime
 
     from rich.console import Console, RenderableType
@@ -101,6 +101,46 @@ def print_table(
             table.add_column(title, justify="right", no_wrap=True)
     for row in shown:
         table.add_row(*row)
+    console.print(table)
+
+
+_COLUMNS: dict[str, dict[str, Any]] = {
+    "": {},
+    "fold": {"overflow": "fold"},
+    "whole": {"no_wrap": True},
+    "right": {"justify": "right"},
+    "figure": {"justify": "right", "no_wrap": True},
+}
+
+
+def print_list(console: Console, columns: Mapping[str, str], rows: Iterable[Sequence[RenderableType]]) -> None:
+    """Print a list of things as a table.
+
+    Args:
+        console: Where.
+        columns: How each column is laid out, by title: ``fold`` shows long texts in several lines, ``whole`` never
+            wraps, ``right`` is for numbers, ``figure`` for those that never wrap.
+        rows: Cells.
+    """
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title, layout in columns.items():
+        table.add_column(title, **_COLUMNS[layout])
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def print_facts(console: Console, facts: Iterable[tuple[str, RenderableType]]) -> None:
+    """Print what is known of one thing: names, and values beside them."""
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(name, value)
     console.print(table)
 
 

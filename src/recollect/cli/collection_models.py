@@ -14,7 +14,7 @@ from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import plain
-from recollect.cli.jobs import result_of, tell_asked
+from recollect.cli.jobs import result_of, tell_queued
 from recollect.errors import UsageError
 from recollect.model.record import adapter_of, json_of
 
@@ -87,7 +87,7 @@ def _reembed(
         if background or ctx.server is not None:
             job = _asked(view, model, wanted)
             if background:
-                return tell_asked(ctx, job)
+                return tell_queued(ctx, job)
             told = result_of(ctx, view, job, title="Embedding", unit="chunks")
         else:
             told = _changed(ctx, view, model, wanted).as_json()
@@ -225,7 +225,7 @@ def _contextualise(
             ctx.note(_estimated(needed))
             ctx.confirm("Ask the model?", yes=yes)
         if background:
-            return tell_asked(ctx, view.jobs.contextualise())
+            return tell_queued(ctx, view.jobs.contextualise())
         return _write(ctx, view)
 
 

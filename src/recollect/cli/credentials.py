@@ -6,20 +6,20 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.cli._terminal import one_line, plain
+from recollect.cli._terminal import one_line, plain, print_list
 from recollect.errors import UsageError
 from recollect.operations.people import KeyOperations, LoginOperations
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.model import Principal
     from recollect.model.key import ApiKey, Login, NewApiKey
     from recollect.model.page import Page
 
@@ -115,25 +115,31 @@ def _show_keys(ctx: CommandContext, keys: Page[ApiKey]) -> None:
         ctx.out.print("There are no keys. To make one: recollect keys create NAME")
         return
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Key", no_wrap=True)
-    for title in ("Name", "Opens", "As", "Ends", "Last used"):
-        table.add_column(title, overflow="fold")
-    for key in keys:
-        ends = key.status if key.status != "active" else _day(key.expires_at, "never")
-        table.add_row(
+    rows = [
+        (
             Text(key.key_id, style="cyan"),
             Text(one_line(key.name)),
             ", ".join(key.scopes) if key.widget is None else "its widget",
-            Text("the owner" if key.principal is None else one_line(key.principal.user_id or "nobody in particular")),
-            Text(ends, style="" if key.status == "active" else "red"),
-            _day(key.last_used_at, "never"),
+            _known_as(key.principal),
+            _end(key.status, key.expires_at),
+            _day(key.last_used_at),
         )
-    ctx.out.print(table)
+        for key in keys
+    ]
+    columns = {"Key": "whole", **dict.fromkeys(("Name", "Opens", "As", "Ends", "Last used"), "fold")}
+    print_list(ctx.out, columns, rows)
 
 
-def _day(at: datetime | None, otherwise: str) -> str:
-    return otherwise if at is None else f"{at:%Y-%m-%d %H:%M}"
+def _known_as(principal: Principal | None) -> Text:
+    return Text("the owner" if principal is None else one_line(principal.user_id or "nobody in particular"))
+
+
+def _end(status: str, at: datetime | None) -> Text:
+    return Text(_day(at)) if status == "active" else Text(status, style="red")
+
+
+def _day(at: datetime | None) -> str:
+    return "never" if at is None else f"{at:%Y-%m-%d %H:%M}"
 
 
 command(keys_app, "create", remote=True)(_create_key)
@@ -174,23 +180,19 @@ def _show_logins(ctx: CommandContext, logins: Page[Login]) -> None:
         ctx.out.print("Nobody is logged in.")
         return
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Login", no_wrap=True)
-    for title in ("As", "By", "Since", "Last used", "Ends"):
-        table.add_column(title, overflow="fold")
-    for login in logins:
-        user = "the owner" if login.principal is None else one_line(login.principal.user_id or "nobody in particular")
-        ends = min(login.idle_until, login.expires_at)
-        active = login.status == "active"
-        table.add_row(
+    rows = [
+        (
             Text(login.login_id, style="cyan"),
-            Text(user),
+            _known_as(login.principal),
             Text("the issuer" if login.key_id is None else f"key {login.key_id}"),
-            f"{login.created_at:%Y-%m-%d %H:%M}",
-            f"{login.last_used_at:%Y-%m-%d %H:%M}",
-            Text(f"{ends:%Y-%m-%d %H:%M}" if active else login.status, style="" if active else "red"),
+            _day(login.created_at),
+            _day(login.last_used_at),
+            _end(login.status, min(login.idle_until, login.expires_at)),
         )
-    ctx.out.print(table)
+        for login in logins
+    ]
+    columns = {"Login": "whole", **dict.fromkeys(("As", "By", "Since", "Last used", "Ends"), "fold")}
+    print_list(ctx.out, columns, rows)
 
 
 bind(logins_app, "logins", LoginOperations, lambda view: view.logins, {"list": _show_logins})

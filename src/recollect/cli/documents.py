@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import AccessOptions, ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
 from recollect.cli._searching import vain
-from recollect.cli._terminal import moment_text, one_line, plain
+from recollect.cli._terminal import moment_text, one_line, plain, print_facts, print_list
 from recollect.cli.logs import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.errors import ParseError
 from recollect.model import RetrievalOptions
@@ -76,16 +75,11 @@ def _history(
 
 def _show_history(ctx: CommandContext, history: DocumentHistory) -> None:
     ctx.out.print(Text(one_line(history.source), style="bold cyan"))
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Version", justify="right")
     # Only what some version has: a terminal is eighty columns wide.
     optional = [(name, field) for name, field in _OPTIONAL if any(getattr(one, field) for one in history.versions)]
-    for name in ("Known from", "to", *(name for name, _ in optional)):
-        table.add_column(name, no_wrap=True)
-    table.add_column("Characters", justify="right", no_wrap=True)
-    table.add_column("Title", overflow="fold")
-    for version in history.versions:
-        table.add_row(
+    times = dict.fromkeys(("Known from", "to", *(name for name, _ in optional)), "whole")
+    rows: list[tuple[str | Text, ...]] = [
+        (
             str(version.version),
             moment_text(version.known_from),
             "now" if version.known_to is None else moment_text(version.known_to),
@@ -93,7 +87,9 @@ def _show_history(ctx: CommandContext, history: DocumentHistory) -> None:
             f"{version.character_count:,}",
             Text(one_line(version.title)),
         )
-    ctx.out.print(table)
+        for version in history.versions
+    ]
+    print_list(ctx.out, {"Version": "right", **times, "Characters": "figure", "Title": "fold"}, rows)
 
 
 def _diff(
@@ -296,15 +292,8 @@ def _show_list(ctx: CommandContext, records: Sequence[DocumentRecord], *, nothin
     origins: dict[str, set[str]] = {}
     for record in records:
         origins.setdefault(record.source, set()).add(record.origin)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Id", justify="right", no_wrap=True)
-    table.add_column("Source", overflow="fold")
     given = any(record.id is not None for record in records)
-    if given:
-        table.add_column("Given id", overflow="fold")
-    table.add_column("Title", no_wrap=True)
-    table.add_column("Version", justify="right", no_wrap=True)
-    table.add_column("Chunks", justify="right", no_wrap=True)
+    rows: list[tuple[str | Text, ...]] = []
     for record in records:
         title = Text(one_line(record.title))
         # A column that may not wrap takes the room of all others.
@@ -312,7 +301,7 @@ def _show_list(ctx: CommandContext, records: Sequence[DocumentRecord], *, nothin
         # Where several roots have the path, the root tells the documents apart, as in searches.
         several = told_apart(origins[record.source]) if len(origins[record.source]) > 1 else {}
         source = "/".join(filter(None, (several.get(record.origin), record.source)))
-        table.add_row(
+        row: tuple[str | Text, ...] = (
             str(record.document_id),
             Text(one_line(source), style="cyan"),
             *([one_line(record.id or "")] if given else []),
@@ -320,7 +309,9 @@ def _show_list(ctx: CommandContext, records: Sequence[DocumentRecord], *, nothin
             str(record.version),
             f"{record.chunk_count:,}" if record.status == "embedded" else record.status,
         )
-    ctx.out.print(table)
+        rows.append(row)
+    names = {"Source": "fold", **({"Given id": "fold"} if given else {}), "Title": "whole"}
+    print_list(ctx.out, {"Id": "figure", **names, "Version": "figure", "Chunks": "figure"}, rows)
     for record in records:
         if record.error:
             told = record.error.removeprefix(f"{record.source}: ")
@@ -343,17 +334,15 @@ def _show(
         ctx.emit({**json_of(record), "content": record.content, **json_of(copies)})
         return 0
 
-    facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_column(style="dim")
-    facts.add_column(overflow="fold")
+    facts: list[tuple[str, Text]] = []
     for name, value in json_of(record).items():
         if value not in (None, [], {}):
             shown = ", ".join(record.tags) if name == "tags" else json.dumps(value, ensure_ascii=False, default=str)
-            facts.add_row(name.replace("_", " "), Text(one_line(shown if name in {"tags", "metadata"} else str(value))))
+            text = one_line(shown if name in {"tags", "metadata"} else str(value))
+            facts.append((name.replace("_", " "), Text(text)))
     for name, documents in {"same content": copies.same, "nearly the same": copies.near}.items():
-        for one in documents:
-            facts.add_row(name, Text(one_line(f"{one.document_id} {one.source}")))
-    ctx.out.print(facts)
+        facts += [(name, Text(one_line(f"{one.document_id} {one.source}"))) for one in documents]
+    print_facts(ctx.out, facts)
     ctx.out.print()
     ctx.out.print(plain(record.content or ""), soft_wrap=True)
     return 0

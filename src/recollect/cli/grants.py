@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.cli._terminal import one_line
+from recollect.cli._terminal import one_line, print_facts, print_list
 from recollect.cli.documents import named_documents
 from recollect.errors import UsageError
 from recollect.model.access import GrantsReply
@@ -40,6 +39,7 @@ _Default = Annotated[
     bool, typer.Option("--default", help="The collection's documents that have no permissions of their own.")
 ]
 _DOCUMENTS_SHOWN = 20
+_OWNERS = "nobody but owners"
 
 
 def _list(
@@ -161,21 +161,16 @@ def _show(ctx: CommandContext, told: GrantsReply) -> None:
 
 
 def _show_documents(ctx: CommandContext, found: Sequence[DocumentPermissions]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Id", justify="right")
-    table.add_column("Source", overflow="fold")
-    table.add_column("May read", overflow="fold")
-    table.add_column("May not", overflow="fold")
-    for one in found[:_DOCUMENTS_SHOWN]:
-        readers = ", ".join(one.grants) or "nobody but owners"
-        inherited = " (default)" if one.inherited else ""
-        table.add_row(
+    rows = [
+        (
             str(one.document_id),
             Text(one_line(one.source), style="cyan"),
-            Text(one_line(readers)).append(inherited, "dim"),
+            Text(one_line(", ".join(one.grants) or _OWNERS)).append(" (default)" if one.inherited else "", "dim"),
             Text(one_line(", ".join(one.denials)), style="red"),
         )
-    ctx.out.print(table)
+        for one in found[:_DOCUMENTS_SHOWN]
+    ]
+    print_list(ctx.out, {"Id": "right", "Source": "fold", "May read": "fold", "May not": "fold"}, rows)
     if len(found) > _DOCUMENTS_SHOWN:
         ctx.note(f"… and {len(found) - _DOCUMENTS_SHOWN:,} more; --json lists all of them")
 
@@ -185,14 +180,9 @@ def _show_collection(ctx: CommandContext, access: CollectionAccess) -> None:
         ctx.emit(access)
         return
 
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    table.add_row("owners", ", ".join(access.owners) or "none")
-    table.add_row("readers", ", ".join(access.readers) or "nobody but owners")
-    table.add_row("writers", ", ".join(access.writers) or "nobody but owners")
-    table.add_row("documents, by default", ", ".join(access.default.as_tokens()) or "nobody but owners")
-    ctx.out.print(table)
+    who = {"readers": access.readers, "writers": access.writers, "documents, by default": access.default.as_tokens()}
+    facts = [(name, ", ".join(tokens) or _OWNERS) for name, tokens in who.items()]
+    print_facts(ctx.out, [("owners", ", ".join(access.owners) or "none"), *facts])
 
 
 command(app, "list", collection=True, remote=True)(_list)

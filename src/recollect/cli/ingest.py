@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +18,7 @@ from recollect.cli._options import ChunkingOptions, command
 from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import one_line, plain
 from recollect.cli.collection_models import situate
-from recollect.cli.jobs import wait_for
+from recollect.cli.jobs import tell_queued, wait_for, waiting
 from recollect.errors import ConflictError, UsageError
 from recollect.model.arguments import did_you_mean, whole_number
 from recollect.model.principal import read_permissions
@@ -177,19 +176,6 @@ def _refuse_in_background(**given: str | None) -> None:
     for name, value in given.items():
         if value is not None:
             raise UsageError(f"With --background, --{name.replace('_', '-')} is the worker's setting: leave it out.")
-
-
-def tell_queued(ctx: CommandContext, asked: Job | Sequence[Job]) -> int:
-    """Print a job that was asked for, or those that a server has made of files; returns the exit status."""
-    from recollect.model.job import Job
-
-    jobs = [asked] if isinstance(asked, Job) else asked
-    if ctx.json:
-        ctx.emit(json_of(asked) if isinstance(asked, Job) else {"jobs": [json_of(job) for job in jobs]})
-        return 0
-    for job in jobs:
-        ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
-    return 0
 
 
 def _require_own_options(
@@ -527,7 +513,7 @@ def _show(ctx: CommandContext, job: Job) -> None:
     url = one_line(str(job.arguments.get("url", job.document)))
     result = job.result or {}
     if not job.ended:
-        ctx.out.print(f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
+        ctx.out.print(waiting(job))
     elif job.status != "succeeded":
         told = one_line(job.error or job.status)
         ctx.err.print(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,11 +11,12 @@ from recollect.cli._bound import bind
 from recollect.cli._progress import WorkBar
 from recollect.cli._terminal import one_line
 from recollect.errors import ServerError
+from recollect.model.job import Job
+from recollect.model.record import json_of
 from recollect.operations.jobs import JobOperations
 
 if TYPE_CHECKING:
     from recollect.cli._command_context import CommandContext
-    from recollect.model.job import Job
     from recollect.model.page import Page
     from recollect.pipeline import View
 
@@ -42,9 +43,16 @@ def progress_of(job: Job) -> str:
     return f"{stage.name} {stage.done:,}{'' if stage.total is None else f'/{stage.total:,}'}"
 
 
-def tell_asked(ctx: CommandContext, job: Job) -> int:
-    """Say which job does what was asked for; returns the exit status."""
-    return ctx.tell(job, f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}")
+def waiting(job: Job) -> str:
+    """What is said of a job that was asked for."""
+    return f"Job {job.job_id} waits for a worker: recollect worker. recollect jobs show {job.job_id}"
+
+
+def tell_queued(ctx: CommandContext, asked: Job | Sequence[Job]) -> int:
+    """Print a job that was asked for, or those that a server has made of files; returns the exit status."""
+    if isinstance(asked, Job):
+        return ctx.tell(asked, waiting(asked))
+    return ctx.tell({"jobs": json_of(asked)}, "\n".join(map(waiting, asked)))
 
 
 def result_of(ctx: CommandContext, view: View, job: Job, *, title: str, unit: str) -> Mapping[str, Any]:

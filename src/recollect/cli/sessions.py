@@ -11,13 +11,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.cli._terminal import moment_words, one_line, plain, print_indented
+from recollect.cli._terminal import moment_words, one_line, plain, print_indented, print_list
 from recollect.cli.logs import BeforeReceipt, ReceiptLimit, show_receipts
 from recollect.errors import NotFoundError
 from recollect.model.record import json_of
@@ -126,20 +125,17 @@ def _end(
 
 def _show_sessions(ctx: CommandContext, found: list[DocumentSession]) -> None:
     """The sessions as a table."""
-    table = Table(box=None, pad_edge=False)
-    # Names are folded, not cut: the next command is given them whole.
-    table.add_column("Session", style="bold cyan", overflow="fold")
-    table.add_column("Owner", overflow="fold")
-    table.add_column("Documents", justify="right", no_wrap=True)
-    table.add_column("Expires", no_wrap=True)
-    for one in found:
-        table.add_row(
-            one_line(one.session_id),
+    rows = [
+        (
+            Text(one_line(one.session_id), style="bold cyan"),
             one_line(one.owner or ""),
             f"{one.document_count:,} of {one.max_documents:,}",
             _expiry(one),
         )
-    ctx.out.print(table)
+        for one in found
+    ]
+    # Names are folded, not cut: the next command is given them whole.
+    print_list(ctx.out, {"Session": "fold", "Owner": "fold", "Documents": "figure", "Expires": "whole"}, rows)
 
 
 def _show_documents(ctx: CommandContext, one: DocumentSession, documents: list[DocumentRecord]) -> None:
@@ -334,24 +330,19 @@ def _removed_turns(record: AuditRecord) -> str:
 
 
 def _show_list(ctx: CommandContext, found: list[SessionRecord]) -> None:
-    table = Table(box=None, pad_edge=False)
-    # Names are folded, not cut: the next command is given them whole.
-    table.add_column("Session", style="bold cyan", overflow="fold")
     titled = any(record.title for record in found)
-    if titled:
-        table.add_column("Title", overflow="fold")
-    table.add_column("User", overflow="fold")
-    table.add_column("Turns", justify="right", no_wrap=True)
-    table.add_column("Latest", no_wrap=True)
-    for record in found:
-        table.add_row(
-            one_line(record.name),
+    rows: list[tuple[str | Text, ...]] = [
+        (
+            Text(one_line(record.name), style="bold cyan"),
             *([one_line(record.title or "")] if titled else []),
             one_line(record.user or ""),
             f"{record.turn_count:,}",
             moment_words(record.updated_at),
         )
-    ctx.out.print(table)
+        for record in found
+    ]
+    title = {"Title": "fold"} if titled else {}
+    print_list(ctx.out, {"Session": "fold", **title, "User": "fold", "Turns": "figure", "Latest": "whole"}, rows)
 
 
 command(app, "list", remote=True)(_list)

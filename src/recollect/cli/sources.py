@@ -10,15 +10,15 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._access import ActorOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, command
 from recollect.cli._progress import WorkBar
-from recollect.cli._terminal import one_line
-from recollect.cli.ingest import prepare_collection, show_report, tell_queued
+from recollect.cli._terminal import one_line, print_list
+from recollect.cli.ingest import prepare_collection, show_report
+from recollect.cli.jobs import tell_queued
 from recollect.errors import RecollectError, SourceError, UsageError
 from recollect.model.page import MOST_OF_A_PAGE, Page
 from recollect.model.principal import read_permissions
@@ -116,7 +116,7 @@ def _add(
         )
     if refresh:
         return _read_first(ctx, record, new_place=record.collection not in places)
-    return ctx.tell(record, f"Added {_shown(record.name)}. To read it: recollect sources refresh")
+    return ctx.tell(record, f"Added {one_line(record.name)}. To read it: recollect sources refresh")
 
 
 def _read_first(ctx: CommandContext, record: SourceRecord, *, new_place: bool) -> int:
@@ -136,7 +136,7 @@ def _undo(ctx: CommandContext, record: SourceRecord, *, new_place: bool) -> None
         view.sources.remove(record.name, documents="keep")
         if new_place and view.collections.get(record.collection).document_count == 0:
             view.collections.delete(record.collection)
-    ctx.note(f"The source {_shown(record.name)} was not added. (--no-refresh adds it without reading it.)")
+    ctx.note(f"The source {one_line(record.name)} was not added. (--no-refresh adds it without reading it.)")
 
 
 def _refresh(
@@ -165,7 +165,7 @@ def _refresh(
             jobs = [view.jobs.refresh(name, confirm_removals=confirm_removals, anew=anew) for name in names]
             return _tell_queued(ctx, jobs)
         for name in names:
-            with WorkBar(ctx.err, f"Refreshing {_shown(name)}", unit="documents") as bar:
+            with WorkBar(ctx.err, f"Refreshing {one_line(name)}", unit="documents") as bar:
                 try:
                     report = view.sources.refresh(
                         name, confirm_removals=confirm_removals, anew=anew, on_progress=bar.ingest
@@ -180,7 +180,7 @@ def _refresh(
             status = status or (1 if report.failed else 0)
             reports.append({"source": name, **json_of(report)})
             if not ctx.json:
-                ctx.out.print(_shown(name), style="bold")
+                ctx.out.print(one_line(name), style="bold")
                 show_report(ctx, report)
     _tell_refreshed(ctx, reports, problems)
     return status
@@ -191,7 +191,7 @@ def _tell_queued(ctx: CommandContext, jobs: list[Job]) -> int:
         ctx.emit({"jobs": [json_of(one) for one in jobs]})
         return 0
     for one in jobs:
-        ctx.out.print(f"Job {one.job_id} refreshes {_shown(one.source or '')} once a worker runs: recollect worker")
+        ctx.out.print(f"Job {one.job_id} refreshes {one_line(one.source or '')} once a worker runs: recollect worker")
     return 0
 
 
@@ -220,10 +220,10 @@ def _remove(
         record = view.sources.get(source)
         if not keep:
             verb = "Erase" if erase else "Close"
-            ctx.confirm(f"{verb} {record.documents:,} documents of {_shown(record.name)}?", yes=yes)
+            ctx.confirm(f"{verb} {record.documents:,} documents of {one_line(record.name)}?", yes=yes)
         done = view.sources.remove(source, documents="keep" if keep else "erase" if erase else "close")
     return ctx.tell(
-        {"documents": done}, f"Removed {_shown(source)}; {done:,} documents {'erased' if erase else 'closed'}."
+        {"documents": done}, f"Removed {one_line(source)}; {done:,} documents {'erased' if erase else 'closed'}."
     )
 
 
@@ -247,29 +247,22 @@ def _value(text: str) -> Any:  # noqa: ANN401 - JSON where it is JSON, else the 
 
 
 def _show_sources(ctx: CommandContext, found: Page[SourceRecord], *, everywhere: bool) -> None:
-    table = Table(box=None, pad_edge=False)
-    for heading in (*(("collection",) if everywhere else ()), "source", "type"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("documents", justify="right")
-    table.add_column("refreshed")
+    rows = []
     for one in found:
         state = {"error": "error", "refreshing": "being refreshed", "new": "never"}.get(one.state or "", "")
         when = state or _moment(one.refreshed_at)
-        place = (_shown(one.collection),) if everywhere else ()
+        place = (one_line(one.collection),) if everywhere else ()
         kind = one.connector or one.type
-        table.add_row(*map(Text, (*place, _shown(one.name), kind, f"{one.documents:,}", when)))
-    ctx.out.print(table)
+        rows.append([*map(Text, (*place, one_line(one.name), kind, f"{one.documents:,}", when))])
+    names = dict.fromkeys((*(("collection",) if everywhere else ()), "source", "type"), "fold")
+    print_list(ctx.out, {**names, "documents": "right", "refreshed": ""}, rows)
     for one in found:
         if one.problem:
-            ctx.note(f"✗ {_shown(one.name)}: {_shown(one.problem)}")
+            ctx.note(f"✗ {one_line(one.name)}: {one_line(one.problem)}")
 
 
 def _moment(when: datetime | None) -> str:
     return "" if when is None else when.astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def _shown(text: str) -> str:
-    return one_line(text)
 
 
 command(sources_app, "list", collection=True, remote=True)(_list_sources)

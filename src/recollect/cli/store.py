@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import ChunkingOptions, command
-from recollect.cli._terminal import one_line, size
+from recollect.cli._terminal import one_line, print_list, size
 from recollect.cli.ingest import chunking_of
 from recollect.operations.collections import CollectionOperations
 
@@ -50,12 +49,8 @@ def _show_status(ctx: CommandContext, status: PipelineStatus) -> None:
         show_collections(ctx, status.collections)
     if any(status.departments):
         out.print()
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        table.add_column("Department", overflow="fold")
-        table.add_column("Chunks", justify="right")
-        for name, chunks in sorted(status.departments.items()):
-            table.add_row(one_line(name) or "(none)", f"{chunks:,}")
-        out.print(table)
+        rows = [(one_line(name) or "(none)", f"{chunks:,}") for name, chunks in sorted(status.departments.items())]
+        print_list(out, {"Department": "fold", "Chunks": "right"}, rows)
     if status.search.collections:
         out.print()
         _show_searches(ctx, status)
@@ -66,21 +61,18 @@ def _show_status(ctx: CommandContext, status: PipelineStatus) -> None:
 def _show_searches(ctx: CommandContext, status: PipelineStatus) -> None:
     out = ctx.out
     out.print(f"Searches of the last {status.search.days} days", style="bold")
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Collection", overflow="fold")
-    table.add_column("Replies cached", justify="right")
-    table.add_column("Embeddings cached", justify="right")
-    table.add_column("Recall: vectors", justify="right")
-    table.add_column("words", justify="right")
-    for name, health in status.search.collections.items():
-        table.add_row(
+    rows = [
+        (
             Text(one_line(name), style="bold cyan"),
             _rate(health.result_cache),
             _rate(health.query_embedding_cache),
             _recall(health.recall_dense, health.recall_dense_worst),
             _recall(health.recall_lexical, health.recall_lexical_worst),
         )
-    out.print(table)
+        for name, health in status.search.collections.items()
+    ]
+    figures = ("Replies cached", "Embeddings cached", "Recall: vectors", "words")
+    print_list(out, {"Collection": "fold", **dict.fromkeys(figures, "right")}, rows)
     if status.search.last_probe:
         moment = status.search.last_probe.astimezone()
         repeated = "1 search was" if status.search.probes == 1 else f"{status.search.probes:,} searches were"
@@ -101,25 +93,22 @@ def _recall(mean: float | None, worst: float | None) -> str:
 
 def show_collections(ctx: CommandContext, collections: Iterable[Collection]) -> None:
     """Collections as a table."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Collection", overflow="fold")
-    table.add_column("Documents", justify="right")
-    table.add_column("Chunks", justify="right")
-    table.add_column("Chunking")
-    table.add_column("Language")
+    rows = []
     for collection in collections:
         chunking = collection.chunking
         length = next(
             (chunking[key] for key in ("size", "window_size", "max_size", "max_tokens") if chunking.get(key)), ""
         )
-        table.add_row(
+        row = (
             Text(one_line(collection.name), style="bold cyan"),
             f"{collection.document_count:,}",
             f"{collection.chunk_count:,}",
             f"{chunking.get('strategy', '')} {length}".strip(),
             collection.language,
         )
-    ctx.out.print(table)
+        rows.append(row)
+    columns = {"Collection": "fold", "Documents": "right", "Chunks": "right", "Chunking": "", "Language": ""}
+    print_list(ctx.out, columns, rows)
 
 
 collections_app = typer.Typer(help="List, create and delete collections.", no_args_is_help=True)

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli._bound import bind
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
-from recollect.cli._terminal import one_line, plain, size
+from recollect.cli._terminal import one_line, plain, print_list, size
 from recollect.errors import UsageError
 from recollect.model.arguments import whole_number
 from recollect.model.tenant import TenantQuota
@@ -61,22 +60,18 @@ def _create(
 
 
 def _listed(ctx: CommandContext, tenants: Page[Tenant]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Number", justify="right")
-    table.add_column("Tenant", overflow="fold")
-    table.add_column("Status")
-    table.add_column("Documents", justify="right")
-    table.add_column("Chunks", justify="right")
-    for tenant in tenants:
-        status = Text(tenant.status, style="yellow" if tenant.status == "suspended" else "")
-        table.add_row(
+    rows = [
+        (
             str(tenant.tenant_id),
             Text(one_line(tenant.name), style="cyan"),
-            status,
+            Text(tenant.status, style="yellow" if tenant.status == "suspended" else ""),
             _used(tenant.documents, tenant.quota.max_documents),
             _used(tenant.chunks, tenant.quota.max_chunks),
         )
-    ctx.out.print(table)
+        for tenant in tenants
+    ]
+    columns = {"Number": "right", "Tenant": "fold", "Status": "", "Documents": "right", "Chunks": "right"}
+    print_list(ctx.out, columns, rows)
 
 
 def _shown(ctx: CommandContext, found: Tenant) -> None:
