@@ -15,7 +15,7 @@ from recollect.model.access import CollectionAccess, DocumentPermissions
 from recollect.model.collection import Collection
 from recollect.model.principal import EVERYONE, DefaultPermissions, Permissions, includes, read_permissions
 from recollect.store.closing import lock_documents, lock_with_attached
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.rights import access_params, may_read, met, owns_nothing, require_changeable
 from recollect.store.sql import queries
 
@@ -49,15 +49,8 @@ class PermissionChange:
         )
 
 
-class AccessRepository:
-    """Reads and changes who may read what. Each change is a transaction, and counts from the next search on.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class AccessRepository(Repository):
+    """Reads and changes who may read what. Each change is a transaction, and counts from the next search on."""
 
     def of_collection(self, scope: Scope, collection: Collection) -> CollectionAccess:
         """Who may do what in a collection.
@@ -186,8 +179,7 @@ class AccessRepository:
                 f"{query} AND {_SQL['may_change']} AND {may_read(scope)}",
                 {**params, **access_params(scope)},
             )
-        with self._database.transaction(scope) as connection:
-            return sorted(row[0] for row in rows(connection, query, params))
+        return sorted(row[0] for row in self._database.run(scope, query, params))
 
     def change(
         self, scope: Scope, document_ids: Sequence[int], change: PermissionChange, *, attached: bool = True
@@ -255,8 +247,7 @@ class AccessRepository:
             **access_params(scope),
         }
         query: LiteralString = f"{_SQL['defaulted']} AND {met(scope)} {_SQL['by_list']}"
-        with self._database.transaction(scope) as connection:
-            groups = rows(connection, query, params)
+        groups = self._database.run(scope, query, params)
         changed = 0
         for department, access_id, document_ids in groups:
             given = {document_id: Given(None, department) for document_id in document_ids}

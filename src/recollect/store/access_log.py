@@ -103,8 +103,7 @@ class AccessLogRepository(LogRepository[Access]):
     def forget_questions(self, scope: Scope, *, retention_days: int | None) -> None:
         """Remove questions that are past their retention; None: none is."""
         if retention_days is not None:
-            with self._database.transaction(scope) as connection:
-                connection.execute(_SQL["forget_questions"], {"tenant_id": scope.tenant_id, "days": retention_days})
+            self._database.run(scope, _SQL["forget_questions"], {"tenant_id": scope.tenant_id, "days": retention_days})
 
 
 def _keyed(question: str | None, salt: bytes) -> str | None:

@@ -12,7 +12,7 @@ from recollect.model import Scope
 from recollect.model.activity import ActivityRow, Tally
 from recollect.model.collection import Collection
 from recollect.model.status import HitCounts, SearchHealth
-from recollect.store.database import Database, records, rows
+from recollect.store.database import Repository, records
 from recollect.store.rights import access_params, may_read
 from recollect.store.sql import queries
 
@@ -23,15 +23,8 @@ _SQL = queries("activity")
 KEPT_DAYS = 31
 
 
-class ActivityRepository:
-    """Adds up what happens, and reads it by time.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class ActivityRepository(Repository):
+    """Adds up what happens, and reads it by time."""
 
     def add(self, scope: Scope, tallies: Mapping[tuple[datetime, str, str], Tally]) -> None:
         """Add counts, by the minute, what, and of which kind. A crash of the server may lose the last ones."""
@@ -108,8 +101,7 @@ class ActivityRepository:
         return self._found(scope, _SQL["unanswered"], since=since, until=until, limit=limit)
 
     def _found(self, scope: Scope, statement: LiteralString, **params: object) -> list[tuple[Any, ...]]:
-        with self._database.single_reads(scope) as connection:
-            return rows(connection, statement, {**params, "tenant_id": scope.tenant_id})
+        return self._database.read(scope, statement, {**params, "tenant_id": scope.tenant_id})
 
 
 def _as_list(histogram: Mapping[int, int]) -> list[int]:
@@ -126,15 +118,8 @@ _HEALTH = queries("search_health")
 HEALTH_DAYS = 30
 
 
-class SearchHealthRepository:
-    """Adds up and reads how searches fare.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class SearchHealthRepository(Repository):
+    """Adds up and reads how searches fare."""
 
     def add(self, scope: Scope, health: Mapping[int, SearchHealth]) -> None:
         """Add what happened to the counts of today, by the id of the collection; days that are too long ago go.
@@ -159,8 +144,7 @@ class SearchHealthRepository:
     def passages(self, scope: Scope, collection: Collection, *, count: int) -> list[str]:
         """The texts of some current chunks, drawn at random, each of another document."""
         params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "count": count}
-        with self._database.single_reads(scope) as connection:
-            return [row[0] for row in rows(connection, _HEALTH["passages"], params)]
+        return [row[0] for row in self._database.read(scope, _HEALTH["passages"], params)]
 
 
 def _read(collection_id: int, **columns: Any) -> tuple[int, SearchHealth]:  # noqa: ANN401 - columns

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from recollect.errors import RequestUnderWayError
 from recollect.model import Scope
 from recollect.model.once import current_once
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.job_queue import has_ended, machine
 from recollect.store.sql import queries
 
@@ -47,15 +47,8 @@ class MadeRequest:
     broken_off: bool
 
 
-class IdempotencyRepository:
-    """Keeps which requests were made.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class IdempotencyRepository(Repository):
+    """Keeps which requests were made."""
 
     def begin(self, scope: Scope, credential: str, key: str, request_hash: bytes, run: UUID) -> MadeRequest | None:
         """Begin a request; whoever does says that it lives (`beat`) until it is ended or given up.
@@ -102,7 +95,7 @@ class IdempotencyRepository:
 
     def beat(self, scope: Scope, credential: str, key: str, run: UUID) -> None:
         """Say that the process which makes a request lives."""
-        self._execute(scope, "beat", {**_of(scope, credential, key), "run": run})
+        self._database.run(scope, _SQL["beat"], {**_of(scope, credential, key), "run": run})
 
     def end(
         self,
@@ -117,21 +110,17 @@ class IdempotencyRepository:
     ) -> None:
         """Keep the reply to a request; None: without its body."""
         reply = {"run": run, "status": status, "headers": Jsonb(dict(headers)), "body": body}
-        self._execute(scope, "end", {**_of(scope, credential, key), **reply})
+        self._database.run(scope, _SQL["end"], {**_of(scope, credential, key), **reply})
 
     def give_up(self, scope: Scope, credential: str, key: str, run: UUID) -> None:
         """Let a request that came to nothing be made again; one that took effect has no reply from now on."""
         params = {**_of(scope, credential, key), "run": run}
-        self._execute(scope, "give_up", params)
-        self._execute(scope, "leave", params)
+        self._database.run(scope, _SQL["give_up"], params)
+        self._database.run(scope, _SQL["leave"], params)
 
     def forget(self, scope: Scope) -> None:
         """Remove what is past its time."""
-        self._execute(scope, "forget", {"tenant_id": scope.tenant_id})
-
-    def _execute(self, scope: Scope, query: str, params: Mapping[str, Any]) -> None:
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL[query], params)
+        self._database.run(scope, _SQL["forget"], {"tenant_id": scope.tenant_id})
 
 
 def note_effect(connection: Connection, scope: Scope) -> None:
@@ -203,15 +192,8 @@ class Taken:
     waits: tuple[float, ...]
 
 
-class LimitRepository:
-    """Counts what tenants and their credentials ask for.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class LimitRepository(Repository):
+    """Counts what tenants and their credentials ask for."""
 
     def take(self, scope: Scope, buckets: Sequence[Bucket], *, wanted: int) -> Taken:
         """Take tokens from all of several buckets, or from none.
@@ -229,26 +211,22 @@ class LimitRepository:
             "wanted": wanted,
         }
         # One statement, which is a transaction of its own: BEGIN and COMMIT would take longer than it does.
-        with self._database.single_reads(scope) as connection:
-            granted, remaining, waits = rows(connection, _LIMITS["take"], params)[0]
+        granted, remaining, waits = self._database.read(scope, _LIMITS["take"], params)[0]
         return Taken(granted=granted, remaining=tuple(remaining), waits=tuple(waits))
 
     def upload(self, scope: Scope, byte_count: int, *, limit: int) -> int | None:
         """Count bytes as uploaded today (UTC); returns how many there are now, None where they would be too many."""
         params = {"tenant_id": scope.tenant_id, "bytes": byte_count, "limit": limit}
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _LIMITS["upload"], params)
+        found = self._database.run(scope, _LIMITS["upload"], params)
         return int(found[0][0]) if found else None
 
     def uploaded(self, scope: Scope) -> int:
         """How many bytes were uploaded today."""
-        with self._database.single_reads(scope) as connection:
-            return int(rows(connection, _LIMITS["uploaded"], {"tenant_id": scope.tenant_id})[0][0])
+        return int(self._database.read(scope, _LIMITS["uploaded"], {"tenant_id": scope.tenant_id})[0][0])
 
     def give_back(self, scope: Scope, byte_count: int) -> None:
         """Count bytes as not uploaded after all."""
-        with self._database.transaction(scope) as connection:
-            connection.execute(_LIMITS["give_back"], {"tenant_id": scope.tenant_id, "bytes": byte_count})
+        self._database.run(scope, _LIMITS["give_back"], {"tenant_id": scope.tenant_id, "bytes": byte_count})
 
     def forget(self, scope: Scope) -> None:
         """Remove what says nothing any more: buckets that are full again, and days that are over."""

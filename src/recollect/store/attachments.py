@@ -7,7 +7,7 @@ from typing import Any, LiteralString
 
 from recollect.model import Scope
 from recollect.store.closing import lock_with_attached
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.prepared import Identity
 from recollect.store.rights import access_params, met
 from recollect.store.sql import queries
@@ -15,15 +15,8 @@ from recollect.store.sql import queries
 _SQL = queries("writer")
 
 
-class AttachmentRepository:
-    """Knows and decides what is attached to stored messages.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class AttachmentRepository(Repository):
+    """Knows and decides what is attached to stored messages."""
 
     def hang(self, scope: Scope, attached: Mapping[int, Identity]) -> set[int]:
         """Hang documents, which were stored by themselves, on the messages of their source that they are attached to.
@@ -57,14 +50,12 @@ class AttachmentRepository:
     def current(self, scope: Scope, document_id: int) -> list[int]:
         """The current documents that are attached to a message."""
         params = {"tenant_id": scope.tenant_id, "document_ids": [document_id], "kept": []}
-        with self._database.transaction(scope) as connection:
-            return sorted(row[0] for row in rows(connection, _SQL["attached_now"], params))
+        return sorted(row[0] for row in self._database.run(scope, _SQL["attached_now"], params))
 
     def names_apart(self, scope: Scope, document_id: int) -> bool:
         """Whether something hangs on a document that was not read out of the document's own file."""
         params = {"tenant_id": scope.tenant_id, "document_id": document_id}
-        with self._database.transaction(scope) as connection:
-            return bool(rows(connection, _SQL["named_apart"], params)[0][0])
+        return bool(self._database.run(scope, _SQL["named_apart"], params)[0][0])
 
 
 def _messages(connection: Connection, scope: Scope, attached: Mapping[int, Identity]) -> dict[int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from recollect.errors import StoreError, StoreUnavailableError
 from recollect.model import Scope
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.rights import require_changeable
 from recollect.store.sql import queries
 
@@ -144,15 +144,8 @@ BATCH_VERSIONS = 500
 _SET_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms'"
 
 
-class ExpiryRepository:
-    """Closes versions whose time has come.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class ExpiryRepository(Repository):
+    """Closes versions whose time has come."""
 
     def close_due(self, scope: Scope, collection_id: int) -> bool:
         """Close what is due in a collection, up to `BATCH_VERSIONS` versions; several processes may do it at once.
@@ -180,8 +173,7 @@ class ExpiryRepository:
             How many documents expired by this call. What another process is writing is left to it.
         """
         params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
-        with self._database.transaction(scope) as connection:
-            due = [row[0] for row in rows(connection, _EXPIRY["due_collections"], params)]
+        due = [row[0] for row in self._database.run(scope, _EXPIRY["due_collections"], params)]
         total = 0
         for place in due:
             closed, done = self._close_batch(scope, place)

@@ -13,7 +13,7 @@ from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.arguments import did_you_mean
 from recollect.model.collection import Collection, CollectionNotes
-from recollect.store.database import Database, rows
+from recollect.store.database import Database, Repository, rows
 from recollect.store.embedding_cache import drop_unowned
 from recollect.store.indexes import drop_indexes
 from recollect.store.rights import RightsResolver, not_a_writer
@@ -106,8 +106,7 @@ class CollectionRepository:
     ) -> tuple[list[str], list[Collection]]:
         """The names of collections behind one, and of these the collections that exist for the scope's principal."""
         params = {"tenant_id": scope.tenant_id, "hidden": hidden, "active": active, "after": after, "limit": limit}
-        with self._database.single_reads(scope) as connection:
-            found = [_collection(row) for row in rows(connection, _SQL["list_all"], params)]
+        found = [_collection(row) for row in self._database.read(scope, _SQL["list_all"], params)]
         seen = (self._seen(scope, one) for one in found)
         return [one.name for one in found], [one for one in seen if one is not None]
 
@@ -205,8 +204,7 @@ class CollectionRepository:
             similarities: The mean similarity of unrelated texts, and of questions and their answers.
         """
         params = {"tenant_id": scope.tenant_id, "model": model, "similarities": Jsonb(similarities)}
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL["keep_similarities"], params)
+        self._database.run(scope, _SQL["keep_similarities"], params)
 
     def delete(self, scope: Scope, name: str) -> None:
         """Remove a collection with every document, version and chunk in it, physically.
@@ -233,8 +231,7 @@ class CollectionRepository:
             "collection_id": collection.collection_id,
             "reference_length": max(estimate, 1.0),
         }
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["set_reference_length"], params)
+        found = self._database.run(scope, _SQL["set_reference_length"], params)
         if not found:
             raise NotFoundError(f"The collection {collection.name!r} was deleted meanwhile.")
         return float(found[0][0])
@@ -279,8 +276,7 @@ class CollectionRepository:
             "name": name,
             "refusal": None if refusal is None else Jsonb(dict(refusal)),
         }
-        with self._database.transaction(scope) as connection:
-            changed = rows(connection, _SQL["set_refusal"], params)
+        changed = self._database.run(scope, _SQL["set_refusal"], params)
         if not changed:
             raise NotFoundError(f"There is no collection {name!r}. `recollect collections list` shows them.")
 
@@ -331,20 +327,12 @@ _NOTES = queries("collection_notes")
 _BATCH = 500
 
 
-class CollectionNoteRepository:
-    """Reads and writes what is noted of collections.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class CollectionNoteRepository(Repository):
+    """Reads and writes what is noted of collections."""
 
     def all(self, scope: Scope) -> Mapping[int, CollectionNotes]:
         """What is noted of the tenant's collections, by their numbers; most have nothing."""
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _NOTES["all"], {"tenant_id": scope.tenant_id})
+        found = self._database.run(scope, _NOTES["all"], {"tenant_id": scope.tenant_id})
         names = CollectionNotes.__dataclass_fields__
         return {row[0]: CollectionNotes(**dict(zip(names, row[1:], strict=True))) for row in found}
 
@@ -357,13 +345,11 @@ class CollectionNoteRepository:
             "metadata": None if metadata is None else Jsonb(dict(metadata)),
             "idle_days": idle_days,
         }
-        with self._database.transaction(scope) as connection:
-            connection.execute(_NOTES["note"], params)
+        self._database.run(scope, _NOTES["note"], params)
 
     def use(self, scope: Scope, collection_id: int) -> None:
         """Count that a collection is used, where that matters."""
-        with self._database.transaction(scope) as connection:
-            connection.execute(_NOTES["use"], _of(scope, collection_id))
+        self._database.run(scope, _NOTES["use"], _of(scope, collection_id))
 
     def expire(self, scope: Scope, close: Callable[[Scope, Sequence[int]], object]) -> int:
         """Close the documents of collections that nobody has used for so long; returns of how many collections.
@@ -379,13 +365,11 @@ class CollectionNoteRepository:
             # Between two batches it may be found empty; it has expired when the last one is closed.
             while documents := self._current(scope, collection_id):
                 close(scope, documents)
-            with self._database.transaction(scope) as connection:
-                connection.execute(_NOTES["expire"], _of(scope, collection_id))
+            self._database.run(scope, _NOTES["expire"], _of(scope, collection_id))
         return len(idle)
 
     def _current(self, scope: Scope, collection_id: int) -> list[int]:
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _NOTES["current_documents"], {**_of(scope, collection_id), "limit": _BATCH})
+        found = self._database.run(scope, _NOTES["current_documents"], {**_of(scope, collection_id), "limit": _BATCH})
         return [row[0] for row in found]
 
 

@@ -13,7 +13,7 @@ from recollect.model import Heading, PageSpan, Scope
 from recollect.model.contents import DocumentChunk, DocumentEntry, DocumentOutline, DocumentPart
 from recollect.model.original import Original
 from recollect.model.outline import page_at, section_path
-from recollect.store.database import CollectionRevision, Database, rows
+from recollect.store.database import CollectionRevision, Repository
 from recollect.store.files import stored_pieces
 from recollect.store.rights import access_params, may_read_version
 from recollect.store.sql import queries
@@ -62,15 +62,8 @@ class DocumentText:
     content: str
 
 
-class ContentRepository:
-    """Reads texts. Whatever the scope's principal may not read is not there, in every statement.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class ContentRepository(Repository):
+    """Reads texts. Whatever the scope's principal may not read is not there, in every statement."""
 
     def entries(
         self, scope: Scope, places: Places, *, name: str | None, department: str | None, after: int, limit: int
@@ -236,8 +229,7 @@ class ContentRepository:
 
     def _read(self, scope: Scope, places: Places, query: LiteralString, params: dict[str, Any]) -> list[TupleRow]:
         def read() -> list[TupleRow]:
-            with self._database.single_reads(scope) as connection:
-                return rows(connection, query, params)
+            return self._database.read(scope, query, params)
 
         return self._database.on_replica(places.revisions, read)
 

@@ -237,6 +237,19 @@ class Database:
         with reader._reading(asked_for(scope), reader._pool) as connection:
             yield connection
 
+    def read(
+        self, scope: Scope, query: LiteralString, params: dict[str, Any], *, prepare: bool | None = None
+    ) -> list[TupleRow]:
+        """The rows of one statement that needs no transaction, as `single_reads` and `rows` give them."""
+        with self.single_reads(scope) as connection:
+            return connection.execute(query, params, binary=True, prepare=prepare).fetchall()
+
+    def run(self, scope: Scope, query: LiteralString, params: Mapping[str, Any]) -> list[TupleRow]:
+        """The rows of one statement, if it gives any, in a transaction of its own."""
+        with self.transaction(scope) as connection:
+            found = connection.execute(query, params, binary=True)
+            return found.fetchall() if found.description else []
+
     def on_replica(self, needed: Sequence[CollectionRevision], read: Callable[[], _Result]) -> _Result:
         """Read something, on a replica where one has what is needed.
 
@@ -508,6 +521,17 @@ class Database:
             if connection.closed and self._revival is not None:
                 self._revival.doubt()
             pool.putconn(connection)
+
+
+class Repository:
+    """What is stored of one kind of thing.
+
+    Args:
+        database: The store's connections.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
 def _try_again(pool: ConnectionPool[Connection]) -> None:

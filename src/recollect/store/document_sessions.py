@@ -24,7 +24,7 @@ from recollect.errors import (
 )
 from recollect.model import Scope
 from recollect.model.document_session import DocumentSession, SessionConfig, WhenFull
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.indexes import drop_indexes
 from recollect.store.sql import queries
 
@@ -76,15 +76,8 @@ class Room:
     when_full: WhenFull
 
 
-class DocumentSessionRepository:
-    """Begins, finds and ends sessions.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class DocumentSessionRepository(Repository):
+    """Begins, finds and ends sessions."""
 
     def create(
         self,
@@ -148,8 +141,7 @@ class DocumentSessionRepository:
         """
         owner = None if scope.principal is None else scope.principal.user_id
         params = {"tenant_id": scope.tenant_id, "name": session_id, "tokens": _tokens(scope), "owner": owner}
-        with self._database.single_reads(scope) as connection:
-            found = [_place(row) for row in rows(connection, f"{_SQL['sessions']} AND {_SQL['named']}", params)]
+        found = [_place(row) for row in self._database.read(scope, f"{_SQL['sessions']} AND {_SQL['named']}", params)]
         if scope.principal is None and len(found) > 1 and found[0].session.owner is not None:
             raise UsageError(f"Several users have a session {session_id!r}: say whose it is (principal=…, --as USER).")
         return found[0] if found else None
@@ -184,8 +176,7 @@ class DocumentSessionRepository:
         at, name, owner = after or (None, None, None)
         page = {"limit": limit, "offset": offset, "after_at": at, "after_name": name, "after_owner": owner}
         params = {"tenant_id": scope.tenant_id, "tokens": _tokens(scope), **page}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, f"{_SQL['sessions']} AND {_SQL['own']}", params)
+        found = self._database.read(scope, f"{_SQL['sessions']} AND {_SQL['own']}", params)
         return [_place(row).session for row in found]
 
     def renew(self, scope: Scope, session_id: str) -> DocumentSession:
@@ -197,8 +188,7 @@ class DocumentSessionRepository:
         """
         place = self.get(scope, session_id)
         params = {"tenant_id": scope.tenant_id, "collection_id": place.collection_id}
-        with self._database.transaction(scope) as connection:
-            renewed = rows(connection, _SQL["renew"], params)
+        renewed = self._database.run(scope, _SQL["renew"], params)
         if not renewed:
             raise expired(session_id)
         return self.get(scope, session_id).session
@@ -257,8 +247,7 @@ class DocumentSessionRepository:
         removed = 0
         while limit is None or removed < limit:
             # A transaction each: whoever waits for one of them waits for no other.
-            with self._database.transaction(scope) as connection:
-                gone = rows(connection, _SQL["end_expired"], params)
+            gone = self._database.run(scope, _SQL["end_expired"], params)
             if not gone:
                 break
             self._drop_indexes(scope, gone[0][0])

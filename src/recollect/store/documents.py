@@ -14,7 +14,7 @@ from recollect.model.arguments import whole_number
 from recollect.model.collection import Collection
 from recollect.model.document_record import DocumentRecord
 from recollect.model.source import SourceType, ends, told_apart
-from recollect.store.database import Database, rows
+from recollect.store.database import Repository, rows
 from recollect.store.rights import access_params, may_find, may_read_version, met, require_changeable
 from recollect.store.sql import queries
 
@@ -85,11 +85,8 @@ def record_of(row: Sequence[Any]) -> DocumentRecord:
     return DocumentRecord(**fields)
 
 
-class DocumentRepository:
+class DocumentRepository(Repository):
     """Reads documents; `recollect.store.writer` writes them."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def ensure_source(self, scope: Scope, collection: Collection, name: str, source_type: SourceType) -> Source:
         """The source of that name, made where it is missing."""
@@ -145,8 +142,7 @@ class DocumentRepository:
         own: LiteralString = f"{_SQL['meets']} AND {met(scope)})"
         if scope.principal is None:
             own = f"({own} OR {_SQL['empty']})"
-        with self._database.transaction(scope) as connection:
-            return [Source(*row) for row in rows(connection, f"{_SQL['sources_named']} AND {own}", params)]
+        return [Source(*row) for row in self._database.run(scope, f"{_SQL['sources_named']} AND {own}", params)]
 
     def stamps(self, scope: Scope, source: Source, uris: Sequence[str]) -> dict[str, Stamp]:
         """Stamps of the current versions of those ``uris`` that have one and that an ingest meets."""
@@ -156,8 +152,7 @@ class DocumentRepository:
             "uris": list(uris),
             **access_params(scope),
         }
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, f"{_SQL['stamps']} AND {met(scope)} {_SQL['by_age']}", params)
+        found = self._database.run(scope, f"{_SQL['stamps']} AND {met(scope)} {_SQL['by_age']}", params)
         return {row[0]: Stamp(*row[1:]) for row in found}
 
     def pages(self, scope: Scope, source: Source) -> Iterator[StoredPage]:
@@ -173,8 +168,7 @@ class DocumentRepository:
                 "limit": _PAGE,
                 **access_params(scope),
             }
-            with self._database.transaction(scope) as connection:
-                found = rows(connection, query, params)
+            found = self._database.run(scope, query, params)
             yield from (StoredPage(*row) for row in found)
             if len(found) < _PAGE:
                 return
@@ -183,8 +177,7 @@ class DocumentRepository:
     def source_metadata(self, scope: Scope, source: Source) -> dict[str, Any]:
         """What is noted of a source."""
         params = {"tenant_id": scope.tenant_id, "source_id": source.source_id}
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["source_metadata"], params)
+        found = self._database.run(scope, _SQL["source_metadata"], params)
         return dict(found[0][0]) if found else {}
 
     def note_source(self, scope: Scope, source: Source, metadata: Mapping[str, Any]) -> None:
@@ -194,8 +187,7 @@ class DocumentRepository:
             "source_id": source.source_id,
             "metadata": json.dumps(dict(metadata), allow_nan=False),
         }
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL["note_source"], params)
+        self._database.run(scope, _SQL["note_source"], params)
 
     def current_uris(self, scope: Scope, source: Source, *, prefix: str = "") -> Iterator[tuple[str, int]]:
         """(uri, document_id) of a source's current documents below ``prefix`` that an ingest meets, page by page."""
@@ -211,8 +203,7 @@ class DocumentRepository:
                 "limit": _PAGE,
                 **access_params(scope),
             }
-            with self._database.transaction(scope) as connection:
-                page = rows(connection, query, params)
+            page = self._database.run(scope, query, params)
             yield from ((row[0], row[1]) for row in page)
             if len(page) < _PAGE:
                 return
@@ -229,8 +220,7 @@ class DocumentRepository:
             "below": source.directory.rstrip("/") + "/",
             **access_params(scope),
         }
-        with self._database.transaction(scope) as connection:
-            return [row[0] for row in rows(connection, f"{_SQL['held_twice']} AND {met(scope)}", params)]
+        return [row[0] for row in self._database.run(scope, f"{_SQL['held_twice']} AND {met(scope)}", params)]
 
     def get(self, scope: Scope, document_id: int) -> DocumentRecord:
         """One document with its content, as it is known in the scope.
@@ -244,8 +234,7 @@ class DocumentRepository:
             "as_of": scope.as_of,
             **access_params(scope),
         }
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, f"{_SQL['get']} AND {_known(scope)} AND {may_read_version(scope)}", params)
+        found = self._database.run(scope, f"{_SQL['get']} AND {_known(scope)} AND {may_read_version(scope)}", params)
         if not found:
             raise NotFoundError(f"There is no document {document_id}. `recollect documents list` shows what there is.")
         return record_of(found[0])
@@ -332,8 +321,7 @@ class DocumentRepository:
         if not ids:
             return []
         params = {"tenant_id": scope.tenant_id, "document_ids": list(ids)}
-        with self._database.single_reads(scope) as connection:
-            return [_Place(*row) for row in rows(connection, _SQL["whereabouts"], params)]
+        return [_Place(*row) for row in self._database.read(scope, _SQL["whereabouts"], params)]
 
     def filterable(self, scope: Scope, collections: Sequence[Collection]) -> dict[str, list[str]]:
         """The departments, tags and keys of metadata that documents of collections have, by ``department`` and so on.
@@ -359,8 +347,7 @@ class DocumentRepository:
         self, scope: Scope, query: str, *, condition: LiteralString = "true", **params: int | str | Sequence[int | str]
     ) -> list[int]:
         given = {"tenant_id": scope.tenant_id, **params, **access_params(scope)}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, f"{_SQL[query]} AND {condition} AND {may_find(scope)}", given)
+        found = self._database.read(scope, f"{_SQL[query]} AND {condition} AND {may_find(scope)}", given)
         return [row[0] for row in found]
 
     def list_page(
@@ -400,8 +387,7 @@ class DocumentRepository:
         }
         order = _SQL["list_newest" if newest_first else "list_order"]
         query: LiteralString = f"{_SQL['list_page']} AND {_known(scope)} AND {may_read_version(scope)} {order}"
-        with self._database.transaction(scope) as connection:
-            return [record_of(row) for row in rows(connection, query, params)]
+        return [record_of(row) for row in self._database.run(scope, query, params)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pgvector import HalfVector
 
 from recollect.model import Scope
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Database
 from recollect.store.sql import queries
 from recollect.store.wire import halfvecs
 
@@ -35,8 +35,7 @@ class EmbeddingCacheRepository:
     def get_many(self, model: str, keys: Sequence[bytes]) -> dict[bytes, Floats]:
         """The cached embeddings of those keys that have one, as float32 arrays of shape (dimension,)."""
         params = {"tenant_id": self._scope.tenant_id, "model": model, "content_hashes": list(keys)}
-        with self._database.transaction(self._scope) as connection:
-            found = rows(connection, _SQL["get_many"], params)
+        found = self._database.run(self._scope, _SQL["get_many"], params)
         return dict(zip([row[0] for row in found], halfvecs([row[1] for row in found]), strict=True))
 
     def put_many(self, model: str, items: Mapping[bytes, Floats]) -> None:

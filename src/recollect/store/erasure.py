@@ -19,7 +19,7 @@ from recollect.model import Scope
 from recollect.model.history import ErasedDocument, ErasureProbe, ErasureReceipt, ScrubReport
 from recollect.store.admission import forget_replies
 from recollect.store.closing import count_closed, lock_with_attached
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.files import delete_of_documents
 from recollect.store.logs import record
 from recollect.store.memory import reader
@@ -87,15 +87,8 @@ def is_quote(phrase: str) -> bool:
     return len(_WORD.findall(phrase)) >= QUOTE_WORDS
 
 
-class QuoteRepository:
-    """Finds the turns that quote documents.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class QuoteRepository(Repository):
+    """Finds the turns that quote documents."""
 
     def of_documents(self, scope: Scope, document_ids: Sequence[int]) -> dict[tuple[str, str | None], list[int]]:
         """Turns that repeat so many words in a row which no other document of the tenant holds.
@@ -207,15 +200,8 @@ class _Traces:
     names: list[str]
 
 
-class ErasureRepository:
-    """Erases documents.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class ErasureRepository(Repository):
+    """Erases documents."""
 
     def erase(
         self,

@@ -13,7 +13,7 @@ from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.model.principal import EVERYONE
 from recollect.model.source import MANUAL_SOURCE
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.files import stored_pieces
 from recollect.store.rights import access_params, may_find, may_read_version, owns_nothing
 from recollect.store.sql import queries
@@ -25,11 +25,8 @@ _PAGE_DOCUMENTS = 16
 _EMBEDDING_DIGITS = 5  # more than half precision holds
 
 
-class ExportRepository:
+class ExportRepository(Repository):
     """Reads collections as plain values, ready for JSON."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def documents(
         self, scope: Scope, collection: Collection, *, max_original_bytes: int = 0
@@ -74,8 +71,7 @@ class ExportRepository:
 
     def _stands(self, scope: Scope, version_id: int) -> bool:
         params = {"tenant_id": scope.tenant_id, "version_id": version_id}
-        with self._database.transaction(scope) as connection:
-            return bool(rows(connection, _SQL["stands"], params))
+        return bool(self._database.run(scope, _SQL["stands"], params))
 
     def _original(self, scope: Scope, row: TupleRow, max_bytes: int) -> dict[str, Any] | None:
         name, mime_type, byte_count, file_hash = row[14:18]

@@ -14,7 +14,7 @@ from recollect.errors import NotFoundError
 from recollect.model import Scope
 from recollect.model.facts import Fact, FactEvidence
 from recollect.model.memory import Episode
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.memory import episode_of, reader
 from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
@@ -124,19 +124,15 @@ class Stored:
     examined: int
 
 
-class FactRepository:
+class FactRepository(Repository):
     """Stores, reads and deletes facts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def candidates(
         self, scope: Scope, *, min_retrievals: int, user: str | None = None, limit: int = 100
     ) -> list[FactSource]:
         """Turns that were found so often or more and were not looked at yet; ``user``: of this user's only."""
         params = {**reader(scope), "least": min_retrievals, "user_id": user, "limit": limit}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["candidates"], params)
+        found = self._database.read(scope, _SQL["candidates"], params)
         return [FactSource(episode_of(row[:-3]), *row[-3:]) for row in found]
 
     def attributes(self, scope: Scope, owner: Owner, subjects: Sequence[str]) -> list[tuple[int, str, str]]:
@@ -144,8 +140,7 @@ class FactRepository:
         if not subjects:
             return []
         params = {**_owner(scope, owner), "subjects": list(subjects)}
-        with self._database.single_reads(scope) as connection:
-            return [(row[0], row[1], row[2]) for row in rows(connection, _SQL["attributes"], params)]
+        return [(row[0], row[1], row[2]) for row in self._database.read(scope, _SQL["attributes"], params)]
 
     def store(
         self,

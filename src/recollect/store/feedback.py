@@ -8,18 +8,15 @@ from recollect.model import Scope
 from recollect.model.feedback import FeedbackCounts
 from recollect.model.memory import SessionRecord
 from recollect.store.admission import note_effect
-from recollect.store.database import Database, rows
+from recollect.store.database import Repository
 from recollect.store.memory import reader
 from recollect.store.sql import queries
 
 _SQL = queries("feedback")
 
 
-class FeedbackRepository:
+class FeedbackRepository(Repository):
     """Counts what people say of the passages they were shown."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, scope: Scope, session: SessionRecord | None, counts: FeedbackCounts) -> None:
         """Add to what was counted for a session; None: in general."""
@@ -32,8 +29,7 @@ class FeedbackRepository:
     ) -> tuple[FeedbackCounts, FeedbackCounts]:
         """What was counted in general, and for the session of that name: the user's, or nobody's in particular."""
         params = {**reader(scope), "name": session, "user_id": user}
-        with self._database.single_reads(scope) as connection:
-            found = {row[0]: _counts(row[1:]) for row in rows(connection, _SQL["counts"], params)}
+        found = {row[0]: _counts(row[1:]) for row in self._database.read(scope, _SQL["counts"], params)}
         return found.get(False, FeedbackCounts()), found.get(True, FeedbackCounts())
 
     def reset(self, scope: Scope, session: SessionRecord | None) -> int:
@@ -42,8 +38,7 @@ class FeedbackRepository:
         Returns:
             How many pieces of feedback that were.
         """
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["reset"], _place(scope, session))
+        found = self._database.run(scope, _SQL["reset"], _place(scope, session))
         return int(found[0][0]) if found else 0
 
 

@@ -12,7 +12,7 @@ from recollect.model import Scope
 from recollect.model.original import PIECE_BYTES, Original
 from recollect.model.uploaded_file import BatchedJob, UploadedFile, source_of_file
 from recollect.store.admission import note_effect
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Database, Repository, rows
 from recollect.store.rights import asker_params
 from recollect.store.sql import queries
 
@@ -23,15 +23,8 @@ if TYPE_CHECKING:
 # The files that documents were read from: kept once a tenant, in pieces, for as long as a version has them.
 
 
-class UploadRepository:
-    """Keeps files for the jobs that read them, on whichever machine.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class UploadRepository(Repository):
+    """Keeps files for the jobs that read them, on whichever machine."""
 
     def add(
         self, scope: Scope, originals: Sequence[Original], enqueue: Callable[[Connection], Sequence[Job]]
@@ -60,8 +53,7 @@ class UploadRepository:
 
     def drop(self, scope: Scope, file_hash: bytes) -> None:
         """Keep a file for no job any more."""
-        with self._database.transaction(scope) as connection:
-            connection.execute(_ORIGINALS["drop_uploads"], {"tenant_id": scope.tenant_id, "file_hash": file_hash})
+        self._database.run(scope, _ORIGINALS["drop_uploads"], {"tenant_id": scope.tenant_id, "file_hash": file_hash})
 
     def get(self, scope: Scope, file_hash: bytes, *, name: str, mime_type: str) -> Original:
         """A file that some job is to read.
@@ -75,8 +67,9 @@ class UploadRepository:
         Raises:
             NotFoundError: It is not kept any more.
         """
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _ORIGINALS["uploaded"], {"tenant_id": scope.tenant_id, "file_hash": file_hash})
+        found = self._database.read(
+            scope, _ORIGINALS["uploaded"], {"tenant_id": scope.tenant_id, "file_hash": file_hash}
+        )
         if not found:
             raise NotFoundError(f"The file {name!r} is not kept any more: send it again.")
         (byte_count,) = found[0]
@@ -198,15 +191,8 @@ _SQL = queries("files")
 _WRITER = queries("writer")
 
 
-class FileRepository:
-    """Keeps files for those who sent them. A principal sees its own, the owner of the store all of them.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class FileRepository(Repository):
+    """Keeps files for those who sent them. A principal sees its own, the owner of the store all of them."""
 
     def add(self, scope: Scope, original: Original, *, purpose: str, lifetime: timedelta | None) -> UploadedFile:
         """Keep a file.
@@ -283,8 +269,7 @@ class FileRepository:
             "limit": limit,
         }
         statement = _SQL["page"] + " " + _SQL["newest_first" if newest_first else "oldest_first"]
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, statement, params)
+        found = self._database.run(scope, statement, params)
         return [UploadedFile(**dict(zip(UploadedFile.__dataclass_fields__, _plain(row), strict=True))) for row in found]
 
     def original(self, scope: Scope, file: UploadedFile) -> Original:
@@ -334,8 +319,7 @@ class FileRepository:
 
     def forget_unstored(self, scope: Scope, document_id: int) -> None:
         """Forget a document of which nothing was ever stored, with the jobs that could not."""
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL["forget_unstored"], {"tenant_id": scope.tenant_id, "document_id": document_id})
+        self._database.run(scope, _SQL["forget_unstored"], {"tenant_id": scope.tenant_id, "document_id": document_id})
 
     def batch(self, scope: Scope, batch: str) -> list[BatchedJob]:
         """The jobs that were asked for together, as whoever asked for them sees them."""

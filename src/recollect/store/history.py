@@ -88,8 +88,7 @@ class HistoryRepository:
             "version": version,
             **access_params(scope),
         }
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, f"{_SQL['content']} AND {may_read_version(scope)}", params)
+        found = self._database.read(scope, f"{_SQL['content']} AND {may_read_version(scope)}", params)
         if not found:
             raise _missing(document_id, version)
         content: str = found[0][0]
@@ -106,15 +105,13 @@ class HistoryRepository:
             "collection_ids": list(collection_ids),
             **access_params(scope),
         }
-        with self._database.single_reads(scope) as connection:
-            first, last = rows(connection, f"{_SQL['span']} AND {may_read_version(scope)}", params)[0]
+        first, last = self._database.read(scope, f"{_SQL['span']} AND {may_read_version(scope)}", params)[0]
         return None if first is None else (first, last)
 
     def known_at(self, scope: Scope, version_ids: Sequence[int], moment: datetime) -> set[int]:
         """Which of these versions were known at a moment."""
         params = {"tenant_id": scope.tenant_id, "version_ids": list(version_ids), "at": moment}
-        with self._database.single_reads(scope) as connection:
-            return {row[0] for row in rows(connection, _SQL["known_at"], params)}
+        return {row[0] for row in self._database.read(scope, _SQL["known_at"], params)}
 
     def restore(self, scope: Scope, document_id: int, version: int, *, actor: str) -> IngestResult:
         """Make what an old version said the document's newest version; nothing is computed anew.
@@ -260,8 +257,7 @@ class HistoryIndexer:
         collection = self._collections.find(scope, name)
         if collection is None or not collection.indexed:
             return False
-        with self._database.single_reads(scope) as connection:
-            waiting = rows(connection, _INDEX_SQL["uncovered"], _params(scope, collection), prepare=False)[0][0]
+        waiting = self._database.read(scope, _INDEX_SQL["uncovered"], _params(scope, collection), prepare=False)[0][0]
         return bool(waiting >= max(2 * self._threshold, collection.chunk_count // 2))
 
     def build(self, scope: Scope, name: str, *, until: datetime | None = None) -> None:

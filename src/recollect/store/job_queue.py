@@ -26,7 +26,7 @@ from psycopg.types.json import Jsonb
 
 from recollect.errors import StoreError
 from recollect.model import Scope
-from recollect.store.database import Database, rows
+from recollect.store.database import Database, Repository, rows
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
@@ -379,15 +379,8 @@ def has_ended(process: int) -> bool:
 _UPKEEP = queries("upkeep")
 
 
-class UpkeepRepository:
-    """Keeps when periodic tasks were begun.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class UpkeepRepository(Repository):
+    """Keeps when periodic tasks were begun."""
 
     def claim(self, scope: Scope, task: str, *, every_seconds: float) -> bool:
         """Whether a task of the tenant is due; then it counts as begun, and nobody else is told so.
@@ -398,8 +391,7 @@ class UpkeepRepository:
             every_seconds: Seconds from one beginning to the next.
         """
         params = {"tenant_id": scope.tenant_id, "task": task, "seconds": every_seconds}
-        with self._database.transaction(scope) as connection:
-            return bool(rows(connection, _UPKEEP["claim"], params))
+        return bool(self._database.run(scope, _UPKEEP["claim"], params))
 
 
 def every_tenant(database: Database) -> list[Scope]:

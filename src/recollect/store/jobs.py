@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from recollect.errors import ConflictError, NotFoundError
 from recollect.model.job import ENDED, Asker, Job, JobRun, JobStage, JobStatus, NewJob, RunEnd
 from recollect.store.admission import note_effect
-from recollect.store.database import Database, records, rows
+from recollect.store.database import Repository, records, rows
 from recollect.store.documents import record_of
 from recollect.store.rights import asker_params
 from recollect.store.sql import queries
@@ -50,15 +50,8 @@ class Turn:
     queues: Sequence[str] | None = None
 
 
-class JobRepository:
-    """Reads and writes the jobs of tenants. A principal's jobs are those that the principal asked for.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class JobRepository(Repository):
+    """Reads and writes the jobs of tenants. A principal's jobs are those that the principal asked for."""
 
     def add(
         self,
@@ -189,8 +182,7 @@ class JobRepository:
             "limit": limit,
         }
         params["collection_id"] = None if collection is None else collection.collection_id
-        with self._database.transaction(scope) as connection:
-            return [record_of(row) for row in rows(connection, _SQL["unstored_documents"], params)]
+        return [record_of(row) for row in self._database.run(scope, _SQL["unstored_documents"], params)]
 
     def cancel(self, scope: Scope, job_id: int, *, reason: str) -> None:
         """Take a job out of the queue, or ask whoever runs it to stop; one that has ended is left as it is.
@@ -237,8 +229,7 @@ class JobRepository:
 
     def queue_number(self, scope: Scope, job_id: int) -> int | None:
         """The number of a job in the queue; None: it has ended, or there is no such job."""
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["queue_number"], {**_of(scope), "job_id": job_id})
+        found = self._database.run(scope, _SQL["queue_number"], {**_of(scope), "job_id": job_id})
         return found[0][0] if found else None
 
     # What a run writes
@@ -321,8 +312,7 @@ class JobRepository:
             "changed_runs": [run.run for run in told],
             "stages": [_stored(changed[run.job_id]) for run in told],
         }
-        with self._database.transaction(scope) as connection:
-            return dict(rows(connection, _SQL["report"], params))
+        return dict(self._database.run(scope, _SQL["report"], params))
 
     def settle(self, scope: Scope, ends: Sequence[RunEnd]) -> Sequence[int]:
         """End runs unless others have begun since, with those places in the queue that no worker holds.

@@ -14,7 +14,7 @@ from recollect.errors import AuthenticationError, ConflictError, NotFoundError, 
 from recollect.model import Principal, Scope
 from recollect.model.key import AccessScope, ApiKey, KeyText, KnownUser, WidgetUse
 from recollect.store.admission import note_effect
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.logs import record
 from recollect.store.sql import queries
 
@@ -23,15 +23,12 @@ _COLUMNS = (*(name for name in ApiKey.__dataclass_fields__ if name != "widget"),
 _log = logging.getLogger(__name__)
 
 
-class KeyRepository:
+class KeyRepository(Repository):
     """Keeps keys, of which it sees no secret but as its hash.
 
     Args:
         database: The store's connections; `presented` wants those of a caretaker, which see suspended tenants.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,
@@ -181,8 +178,7 @@ class KeyRepository:
             limit: Users at most.
         """
         params = {"tenant_id": scope.tenant_id, "user": user, "after": after, "limit": limit}
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["users"], params)
+        found = self._database.run(scope, _SQL["users"], params)
         return [
             KnownUser(principal=_principal(who), keys=keys, logins=logins, last_used_at=used)
             for _, who, keys, logins, used in found

@@ -24,7 +24,7 @@ from recollect.model.document_record import (
     SameDocument,
 )
 from recollect.model.principal import Permissions
-from recollect.store.database import Database, rows
+from recollect.store.database import Database, Repository, rows
 from recollect.store.documents import record_of
 from recollect.store.filters import ConditionBuilder
 from recollect.store.jobs import UNSTORED_STATUSES
@@ -55,15 +55,8 @@ _KEYS: Mapping[ListingSort, tuple[LiteralString, bool]] = {
 _WORDS: tuple[LiteralString, ...] = ("w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7", "w8", "w9")
 
 
-class ListingRepository:
-    """Lists documents of collections, as their reader sees them (`CollectionRepository.list_all`).
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class ListingRepository(Repository):
+    """Lists documents of collections, as their reader sees them (`CollectionRepository.list_all`)."""
 
     def page(self, scope: Scope, places: Sequence[Collection], query: ListingQuery) -> Listing:
         """A page of a list.
@@ -105,16 +98,14 @@ class ListingRepository:
     def sizes(self, scope: Scope, places: Sequence[Collection]) -> tuple[int, int]:
         """The bytes that texts of collections take, compressed as they are stored, and those of kept originals."""
         conditions = _Conditions(self._database, scope, places, ListingQuery())
-        with self._database.transaction(scope) as connection:
-            texts, originals = rows(connection, f"{_SQL['sizes']} {conditions.text}", conditions.params)[0]
+        texts, originals = self._database.run(scope, f"{_SQL['sizes']} {conditions.text}", conditions.params)[0]
         return texts, originals
 
     def unstored_counts(self, scope: Scope) -> dict[int, tuple[int, int]]:
         """By collection, how many documents wait for their job, and whose job failed; a principal's own jobs."""
         statuses = [one for of in UNSTORED_STATUSES.values() for one in of]
         params = {"tenant_id": scope.tenant_id, **asker_params(scope), "statuses": statuses}
-        with self._database.transaction(scope) as connection:
-            return {row[0]: (row[1], row[2]) for row in rows(connection, _SQL["unstored_counts"], params)}
+        return {row[0]: (row[1], row[2]) for row in self._database.run(scope, _SQL["unstored_counts"], params)}
 
     def _stored(self, scope: Scope, conditions: _Conditions, query: ListingQuery) -> tuple[list[ListedDocument], int]:
         """The stored documents of a page and one behind it, and how many there are as far as that is counted."""
@@ -137,8 +128,7 @@ class ListingRepository:
         text: LiteralString = (
             f"{_SQL['page']} {conditions.text} {beyond} {order} {_SQL['shown']} AND {may_read_version(scope)}"
         )
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, text, params)
+        found = self._database.run(scope, text, params)
         listed = [_listed(row[:-1], query.sort, owner=scope.principal is None) for row in found]
         return listed, found[0][-1] if found else 0
 
@@ -154,8 +144,7 @@ class ListingRepository:
             "changed_to": query.changed_to,
             "words": list(query.words),
         }
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["unstored"], params)
+        found = self._database.run(scope, _SQL["unstored"], params)
         records = [(record_of(row[:-1]), row[-1]) for row in found]
         return [ListedDocument(record=one, key=_key(one, query.sort), job_id=job_id) for one, job_id in records]
 
@@ -288,15 +277,8 @@ MOST_NAMED = 50
 _MOST_COMPARED = 20
 
 
-class DuplicateRepository:
-    """Finds documents by what they say. What the scope's principal may not read is not there, in every statement.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class DuplicateRepository(Repository):
+    """Finds documents by what they say. What the scope's principal may not read is not there, in every statement."""
 
     def of_document(
         self, scope: Scope, document_id: int, *, likeness: Callable[[str, str], float], threshold: float
@@ -340,8 +322,7 @@ class DuplicateRepository:
         known = _DOCUMENTS["known_now"] if scope.as_of is None else _DOCUMENTS["known_as_of"]
         complete: LiteralString = f"{query} AND {known} AND {may_read_version(scope)} {end}"
         given = {"tenant_id": scope.tenant_id, "as_of": scope.as_of, **access_params(scope), **params}
-        with self._database.single_reads(scope) as connection:
-            return rows(connection, complete, given)
+        return self._database.read(scope, complete, given)
 
 
 def _values(one: SameDocument) -> dict[str, Any]:

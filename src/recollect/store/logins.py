@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from recollect.errors import AuthenticationError, NotFoundError, StoreError, TenantSuspendedError
 from recollect.model import Principal, Scope
 from recollect.model.key import AccessScope, KeyText, Login, LoginMethod
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.logs import record
 from recollect.store.sql import queries
 
@@ -22,15 +22,12 @@ _COLUMNS = tuple(name for name in Login.__dataclass_fields__ if name != "method"
 _log = logging.getLogger(__name__)
 
 
-class LoginRepository:
+class LoginRepository(Repository):
     """Keeps logins, of whose cookies it sees nothing but hashes.
 
     Args:
         database: The store's connections; `presented` wants those of a caretaker, which see suspended tenants.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create_with_key(
         self, scope: Scope, text: KeyText, *, key: KeyText, idle_seconds: float, lifetime_seconds: float, actor: str
@@ -165,8 +162,7 @@ class LoginRepository:
 
     def forget(self, scope: Scope) -> None:
         """Remove those that have ended for a month."""
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL["forget"], {"tenant_id": scope.tenant_id})
+        self._database.run(scope, _SQL["forget"], {"tenant_id": scope.tenant_id})
 
     def _create(self, scope: Scope, text: KeyText, params: dict[str, Any], actor: str) -> Login:
         with self._database.transaction(scope) as connection:

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from recollect.model import Scope
 from recollect.model.audit import AuditBreak, AuditChain, AuditEntry, AuditRecord
 from recollect.model.requests import LoggedRequest, RequestTotals
-from recollect.store.database import Connection, Database, records, rows
+from recollect.store.database import Connection, Repository, records, rows
 from recollect.store.sql import queries
 
 T = TypeVar("T")
@@ -32,12 +32,8 @@ _UNITS: Mapping[TimePartitions, str] = {"hourly": "hour", "daily": "day", "weekl
 PARTITIONS_AHEAD = 3
 
 
-class LogRepository(Generic[T]):
-    """Reads a log and keeps its partitions. What differs between logs stands in their class attributes.
-
-    Args:
-        database: The store's connections.
-    """
+class LogRepository(Repository, Generic[T]):
+    """Reads a log and keeps its partitions. What differs between logs stands in their class attributes."""
 
     #: The log's table.
     _table: ClassVar[LiteralString]
@@ -49,9 +45,6 @@ class LogRepository(Generic[T]):
     _entry: ClassVar[Callable[..., Any]]
     #: Drops what is past its retention, and returns the partitions dropped.
     _drop_old: ClassVar[LiteralString] = _SQL["drop_old"]
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def page(
         self,
@@ -253,8 +246,7 @@ class RequestLogRepository(LogRepository[LoggedRequest]):
     def append(self, scope: Scope, requests: Sequence[LoggedRequest]) -> None:
         """Store requests of the scope's tenant, in one statement."""
         columns = {name: [getattr(one, name) for one in requests] for name in _COLUMNS}
-        with self._database.transaction(scope) as connection:
-            connection.execute(_REQUESTS["append"], {"tenant_id": scope.tenant_id, **columns})
+        self._database.run(scope, _REQUESTS["append"], {"tenant_id": scope.tenant_id, **columns})
 
     def totals(
         self, scope: Scope, *, since: datetime | None = None, until: datetime | None = None

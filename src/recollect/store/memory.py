@@ -17,7 +17,7 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord, Turn
 from recollect.store.admission import forget_replies, note_effect
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.logs import record
 from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
@@ -49,11 +49,8 @@ class Neighbourhood:
         return [one.episode_id for one in (*self.before, self.turn, *self.after)]
 
 
-class ForgettingRepository:
+class ForgettingRepository(Repository):
     """Erases single turns of conversations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def neighbourhood(self, scope: Scope, session: SessionRecord, position: int, *, reach: int) -> Neighbourhood | None:
         """The turn at a position, with so many before and behind it; None where there is none."""
@@ -206,11 +203,8 @@ class RetrievedEpisode:
     last_at: datetime
 
 
-class MemoryRepository:
+class MemoryRepository(Repository):
     """Stores, reads and deletes conversations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     # Sessions
 
@@ -263,8 +257,7 @@ class MemoryRepository:
         Raises:
             UsageError: Several users have one of that name, and neither the user nor nobody in particular.
         """
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["session"], {**reader(scope), "name": name, "user_id": user})
+        found = self._database.read(scope, _SQL["session"], {**reader(scope), "name": name, "user_id": user})
         return _the_one(found, name, user)
 
     def get_session(self, scope: Scope, name: str, *, user: str | None = None) -> SessionRecord:
@@ -306,8 +299,7 @@ class MemoryRepository:
             "after_at": at,
             "after_id": number,
         }
-        with self._database.single_reads(scope) as connection:
-            return [session_of(row) for row in rows(connection, _SQL["sessions_page"], params)]
+        return [session_of(row) for row in self._database.read(scope, _SQL["sessions_page"], params)]
 
     def delete_session(self, scope: Scope, session: SessionRecord, *, actor: str) -> int:
         """Remove a session with its turns and all that was made of them, physically; the audit keeps a receipt.
@@ -345,14 +337,12 @@ class MemoryRepository:
             "limit": limit,
             "as_of": scope.as_of,
         }
-        with self._database.single_reads(scope) as connection:
-            return [episode_of(row) for row in rows(connection, _SQL["turns_page"], params)]
+        return [episode_of(row) for row in self._database.read(scope, _SQL["turns_page"], params)]
 
     def tail(self, scope: Scope, session: SessionRecord, *, limit: int) -> SessionTail:
         """Where a session ends, with its last ``limit`` turns."""
         params = {"tenant_id": scope.tenant_id, "session_id": session.session_id, "limit": max(1, limit)}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["tail"], params)
+        found = self._database.read(scope, _SQL["tail"], params)
         turns = tuple(Turn(role=role, content=content, at=at) for _, role, content, at in found)
         return SessionTail(found[-1][0] if found else 0, turns[len(turns) - limit :] if limit else ())
 
@@ -362,8 +352,7 @@ class MemoryRepository:
         if not wanted:
             return {}
         params = {"tenant_id": scope.tenant_id, "session_id": session.session_id, "turn_ids": wanted}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["stored_turns"], params)
+        found = self._database.read(scope, _SQL["stored_turns"], params)
         return {row[0]: StoredTurn(row[1], row[2], row[3]) for row in found}
 
     def append(
@@ -465,14 +454,12 @@ class MemoryRepository:
             "counts": list(counts.values()),
             "now": at,
         }
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL["note_retrievals"], params)
+        self._database.run(scope, _SQL["note_retrievals"], params)
 
     def frequently_retrieved(self, scope: Scope, *, min_retrievals: int, limit: int = 100) -> list[RetrievedEpisode]:
         """Episodes that were found so often or more, most often first."""
         params = {**reader(scope), "least": min_retrievals, "limit": limit}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["frequent"], params)
+        found = self._database.read(scope, _SQL["frequent"], params)
         return [
             RetrievedEpisode(episode=episode_of(row[:-3]), retrievals=row[-3], first_at=row[-2], last_at=row[-1])
             for row in found
@@ -563,11 +550,8 @@ def _copy(connection: Connection, statement: LiteralString, types: str, records:
 _CONVERSATIONS = queries("conversations")
 
 
-class ConversationRepository:
+class ConversationRepository(Repository):
     """Lists and names conversations, and keeps what is said of their answers."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def overview(
         self,
@@ -596,8 +580,7 @@ class ConversationRepository:
             "after_at": at,
             "after_id": number,
         }
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _CONVERSATIONS["overview"], params)
+        found = self._database.read(scope, _CONVERSATIONS["overview"], params)
         return [ConversationEntry(record=session_of(row[:-1]), opening=row[-1] or "") for row in found]
 
     def latest(self, scope: Scope, session: SessionRecord, *, before: int | None, limit: int) -> list[Episode]:
@@ -609,15 +592,13 @@ class ConversationRepository:
             "limit": limit,
             "as_of": scope.as_of,
         }
-        with self._database.single_reads(scope) as connection:
-            return [episode_of(row) for row in reversed(rows(connection, _CONVERSATIONS["turns_before"], params))]
+        return [episode_of(row) for row in reversed(self._database.read(scope, _CONVERSATIONS["turns_before"], params))]
 
     def rename(self, scope: Scope, session: SessionRecord, title: str | None) -> None:
         """Call a conversation something; None: by the words that it begins with."""
         named = {} if title is None else {"title": title}
         params = {"tenant_id": scope.tenant_id, "session_id": session.session_id, "named": Jsonb(named)}
-        with self._database.transaction(scope) as connection:
-            connection.execute(_CONVERSATIONS["rename"], params)
+        self._database.run(scope, _CONVERSATIONS["rename"], params)
 
     def judge(self, scope: Scope, session: SessionRecord, position: int, *, helpful: bool) -> bool:
         """Keep whether an answer helped; returns whether nobody had said so before."""
@@ -627,5 +608,4 @@ class ConversationRepository:
             "position": str(position),
             "helpful": helpful,
         }
-        with self._database.transaction(scope) as connection:
-            return bool(rows(connection, _CONVERSATIONS["judge"], params))
+        return bool(self._database.run(scope, _CONVERSATIONS["judge"], params))

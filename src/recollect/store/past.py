@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 
 from recollect.model import Scope
 from recollect.model.collection import Collection
-from recollect.store.database import Database, rows
+from recollect.store.database import Repository, rows
 from recollect.store.sql import queries
 
 _SQL = queries("past")
@@ -68,15 +68,8 @@ class _Part:
     segment: bool
 
 
-class PastRepository:
-    """Plans searches of the past.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class PastRepository(Repository):
+    """Plans searches of the past."""
 
     def plan(self, scope: Scope, collection: Collection) -> PastParts | None:
         """The parts in which everything lies that was known in a collection at the scope's moment.
@@ -193,21 +186,13 @@ class Sibling:
     department: str | None
 
 
-class StalenessRepository:
-    """Looks up what makes a passage stale.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class StalenessRepository(Repository):
+    """Looks up what makes a passage stale."""
 
     def endings(self, scope: Scope, version_ids: Sequence[int]) -> dict[int, VersionEnd]:
         """Of given versions, those that are known no longer, and how they ended."""
         params = {"tenant_id": scope.tenant_id, "version_ids": list(version_ids)}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _STALENESS["endings"], params)
+        found = self._database.read(scope, _STALENESS["endings"], params)
         return {
             row[0]: VersionEnd(row[1], expired=row[2], replaced=row[3] is not None and row[3] <= row[1])
             for row in found
@@ -233,8 +218,7 @@ class StalenessRepository:
             "document_ids": list(passages.values()),
             "limit": LARGEST_GROUP,
         }
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _STALENESS["siblings"], params)
+        found = self._database.read(scope, _STALENESS["siblings"], params)
         siblings: dict[int, list[Sibling]] = {}
         for chunk_id, *values in found:
             siblings.setdefault(chunk_id, []).append(Sibling(*values))

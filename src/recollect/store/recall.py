@@ -11,7 +11,7 @@ from pgvector import HalfVector
 
 from recollect.model import Scope
 from recollect.model.memory import Episode
-from recollect.store.database import Database, rows
+from recollect.store.database import Repository
 from recollect.store.memory import episode_of, reader
 from recollect.store.search import CandidateRows, Floats, candidate_rows, to_sparse
 from recollect.store.sql import queries
@@ -77,18 +77,14 @@ class Surrounded:
     after: tuple[Episode, ...]
 
 
-class RecallRepository:
+class RecallRepository(Repository):
     """Searches conversations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def searched(self, scope: Scope, *, named: Sequence[int] = (), user: str | None = None) -> SearchedSessions:
         """The named sessions together with all of a user's; without either, every session that the scope may read."""
         everything = not named and user is None
         params = {**reader(scope), "everything": everything, "named": list(named), "user_id": user}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["searched"], params, prepare=False)
+        found = self._database.read(scope, _SQL["searched"], params, prepare=False)
         by_model: dict[str, list[int]] = {}
         for row in found:
             by_model.setdefault(row[3], []).append(row[0])
@@ -105,8 +101,7 @@ class RecallRepository:
         """In how many turns of the sessions each lexeme stands; those in none are left out."""
         params = {"tenant_id": scope.tenant_id, "lexemes": list(lexemes), "session_ids": _list(session_ids)}
         name = "tenant_frequencies" if session_ids is None else "document_frequencies"
-        with self._database.single_reads(scope) as connection:
-            return dict(rows(connection, _SQL[name], params, prepare=False))
+        return dict(self._database.read(scope, _SQL[name], params, prepare=False))
 
     def dense(
         self, scope: Scope, table: MemoryTable, window: Window, embedding: Floats, *, words: bool
@@ -148,8 +143,7 @@ class RecallRepository:
             "after": after,
             "as_of": scope.as_of,
         }
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["surroundings"], params, prepare=False)
+        found = self._database.read(scope, _SQL["surroundings"], params, prepare=False)
         grouped: dict[int, list[tuple[str | None, Episode]]] = {}
         for hit, episode_id, session, user, *rest in found:
             grouped.setdefault(hit, []).append((user, episode_of((episode_id, session, *rest))))
@@ -160,8 +154,7 @@ class RecallRepository:
     ) -> tuple[CandidateRows, dict[int, Place]]:
         vector = params["embedding"]
         params["embedding"] = None if vector is None else HalfVector(vector)
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _STATEMENTS[table][way], params, prepare=False)
+        found = self._database.read(scope, _STATEMENTS[table][way], params, prepare=False)
         places = {row[0]: (row[5], row[6]) for row in found if len(row) > 5}
         return candidate_rows([(*row[:4], None) for row in found]), places
 

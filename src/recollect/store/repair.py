@@ -20,7 +20,7 @@ from recollect.errors import StoreError
 from recollect.model import Chunk, Document, Scope
 from recollect.model.outline import Heading, PageSpan
 from recollect.store.catalogue import lacking
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Database, Repository, rows
 from recollect.store.search import Floats, LexicalRow, to_sparse
 from recollect.store.spaces import require_same_space
 from recollect.store.sql import queries
@@ -146,8 +146,7 @@ class Mender:
     def document(self, version: StoredVersion, content: str) -> Document:
         """The document that a version was, with another text: to be cut anew."""
         params = self._tenant | {"version_id": version.version_id}
-        with self._database.transaction(self._scope) as connection:
-            uri, title, mime_type, language, headings, pages = rows(connection, _SQL["document"], params)[0]
+        uri, title, mime_type, language, headings, pages = self._database.run(self._scope, _SQL["document"], params)[0]
         return Document(
             content=content,
             source=uri,
@@ -381,15 +380,8 @@ _CONTEXTS = queries("contexts")
 _CONTEXTS_A_PAGE = 500
 
 
-class ContextRepository:
-    """Knows what is contextualised; `recollect.store.repair.Mender` stores it.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class ContextRepository(Repository):
+    """Knows what is contextualised; `recollect.store.repair.Mender` stores it."""
 
     def pending(self, scope: Scope, collection: Collection, made_by: str, *, after: int = 0) -> list[int]:
         """Current versions with a chunk that this model and prompt were not asked about, by id; one page of them."""
@@ -406,5 +398,4 @@ class ContextRepository:
 
     def _rows(self, scope: Scope, collection: Collection, name: str, **params: Any) -> list[Any]:  # noqa: ANN401
         given = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, **params}
-        with self._database.single_reads(scope) as connection:
-            return rows(connection, _CONTEXTS[name], given)
+        return self._database.read(scope, _CONTEXTS[name], given)

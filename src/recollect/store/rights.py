@@ -78,8 +78,7 @@ class RightsResolver:
         if known is not None:
             return known
         params = {"tenant_id": scope.tenant_id, "collection_id": collection_id, "past": past, **access_params(scope)}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["rights"], params)
+        found = self._database.read(scope, _SQL["rights"], params)
         if not found:  # deleted meanwhile
             return Rights(reads=False, writes=False, everything=False)
         reads, writes, everything, access_ids = found[0]
@@ -91,8 +90,7 @@ class RightsResolver:
     def revision(self, scope: Scope, collection_id: int) -> int | None:
         """The revision of a collection now; None where it is gone."""
         params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["revision"], params)
+        found = self._database.read(scope, _SQL["revision"], params)
         return found[0][0] if found else None
 
     def count(self, scope: Scope, collection_id: int, revision: int, access_ids: tuple[int, ...]) -> tuple[int, int]:
@@ -102,8 +100,7 @@ class RightsResolver:
             counts = self._counts.get(key)
         if counts is None:
             params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
-            with self._database.single_reads(scope) as connection:
-                found = rows(connection, _SQL["counts"], params)
+            found = self._database.read(scope, _SQL["counts"], params)
             counts = {row[0]: (row[1], row[2]) for row in found}
             with self._lock:
                 self._counts[key] = counts

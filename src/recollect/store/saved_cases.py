@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from recollect.errors import ConflictError, NotFoundError
 from recollect.model.saved_case import SavedCase
-from recollect.store.database import Database, rows
+from recollect.store.database import Repository, rows
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
@@ -23,20 +23,12 @@ _SQL = queries("saved_cases")
 MOST_CASES = 200
 
 
-class SavedCaseRepository:
-    """Reads and writes the test cases of collections; a principal's own are the principal's, the owner sees all.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class SavedCaseRepository(Repository):
+    """Reads and writes the test cases of collections; a principal's own are the principal's, the owner sees all."""
 
     def list(self, scope: Scope, collection_id: int) -> list[SavedCase]:
         """Those of a collection that the scope's principal made, or all, by name."""
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["list"], _of(scope, collection_id))
+        found = self._database.read(scope, _SQL["list"], _of(scope, collection_id))
         fields = SavedCase.__dataclass_fields__
         return [SavedCase(**dict(zip(fields, row, strict=True))) for row in found]
 

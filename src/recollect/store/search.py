@@ -20,7 +20,7 @@ from recollect.model import Heading, Outline, PageSpan, Scope
 from recollect.model.collection import Collection
 from recollect.model.source import told_apart
 from recollect.store.connections import DEFAULT_EF_SEARCH
-from recollect.store.database import Database
+from recollect.store.database import Database, Repository
 from recollect.store.database import rows as _rows
 from recollect.store.past import PastParts
 from recollect.store.rights import access_params, may_read_version
@@ -278,8 +278,7 @@ class SearchRepository:
                 early, and return fewer than there are.
         """
         params = _dense_params(scope, collection, embedding, limit, rows, indexed=indexed)
-        with self._database.single_reads(scope) as connection:
-            found = _rows(connection, _SQL["dense"], params | {"words": False, "vectors": False})
+        found = self._database.read(scope, _SQL["dense"], params | {"words": False, "vectors": False})
         return [(row[0], row[3]) for row in found]
 
     @contextmanager
@@ -337,8 +336,7 @@ class SearchRepository:
             "embedding": None if embedding is None else HalfVector(embedding),
             "vectors": vectors and embedding is not None,
         }
-        with self._database.single_reads(scope) as connection:
-            return candidate_rows(_rows(connection, _SQL["lexical"], params))
+        return candidate_rows(self._database.read(scope, _SQL["lexical"], params))
 
     def both(
         self,
@@ -364,8 +362,7 @@ class SearchRepository:
             "vectors": vectors,
             "context": context,
         }
-        with self._database.single_reads(scope) as connection:
-            found = _rows(connection, _SQL["both"], params)
+        found = self._database.read(scope, _SQL["both"], params)
         dense, lexical, beside = ([row[1:] for row in found if row[0] == part] for part in range(3))
         return BothRows(candidate_rows(dense), candidate_rows(lexical), LexicalRows.read(beside))
 
@@ -379,8 +376,7 @@ class SearchRepository:
         missing = [one for one in lexemes if one not in found]
         if missing:
             params = {**collection_params(scope, collection), "lexemes": missing}
-            with self._database.single_reads(scope) as connection:
-                read: dict[int, int] = dict(_rows(connection, _SQL["document_frequencies"], params))
+            read: dict[int, int] = dict(self._database.read(scope, _SQL["document_frequencies"], params))
             fresh = {one: read.get(one, 0) for one in missing}
             # A replica may have the count before the last: that is good for this search alone.
             if self._database.replica is None:
@@ -393,14 +389,12 @@ class SearchRepository:
     ) -> dict[int, float]:
         """Cosine similarities of given chunks, by their vectors in the spaces that were searched."""
         params = {**_chunks(scope, chunk_ids, space_ids), "embedding": HalfVector(embedding)}
-        with self._database.single_reads(scope) as connection:
-            return dict(_rows(connection, _SQL["similarities"], params))
+        return dict(self._database.read(scope, _SQL["similarities"], params))
 
     def lexical_rows(self, scope: Scope, chunk_ids: Sequence[int]) -> LexicalRows:
         """Lexical rows of given chunks, in no order."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
-        with self._database.single_reads(scope) as connection:
-            return LexicalRows.read(_rows(connection, _SQL["lexical_rows"], params))
+        return LexicalRows.read(self._database.read(scope, _SQL["lexical_rows"], params))
 
     def beside(self, scope: Scope, chunk_ids: Sequence[int]) -> LexicalRows:
         """Lexical rows of the chunks before and after given ones in their documents, in no order.
@@ -408,19 +402,16 @@ class SearchRepository:
         The ``chunk_ids`` returned are those of the given chunks, each once for every chunk beside it.
         """
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
-        with self._database.single_reads(scope) as connection:
-            return LexicalRows.read(_rows(connection, _SQL["beside"], params))
+        return LexicalRows.read(self._database.read(scope, _SQL["beside"], params))
 
     def departments(self, scope: Scope, chunk_ids: Sequence[int]) -> dict[int, str | None]:
         """The departments of given chunks' documents; None for a document of none."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
-        with self._database.single_reads(scope) as connection:
-            return dict(_rows(connection, _SQL["departments"], params))
+        return dict(self._database.read(scope, _SQL["departments"], params))
 
     def vectors(self, scope: Scope, chunk_ids: Sequence[int], *, space_ids: Iterable[int]) -> dict[int, Floats]:
         """Stored vectors of given chunks: float32 arrays of shape (dimension,), of unit length."""
-        with self._database.single_reads(scope) as connection:
-            found = _rows(connection, _SQL["vectors"], _chunks(scope, chunk_ids, space_ids))
+        found = self._database.read(scope, _SQL["vectors"], _chunks(scope, chunk_ids, space_ids))
         return stored_vectors(found)
 
     def spans(self, scope: Scope, wanted: Sequence[Span]) -> dict[Span, str]:
@@ -429,14 +420,12 @@ class SearchRepository:
             return {}
         version_ids, starts, ends = (list(column) for column in zip(*wanted, strict=True))
         params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "starts": starts, "ends": ends}
-        with self._database.single_reads(scope) as connection:
-            return {(row[0], row[1], row[2]): row[3] for row in _rows(connection, _SQL["spans"], params)}
+        return {(row[0], row[1], row[2]): row[3] for row in self._database.read(scope, _SQL["spans"], params)}
 
     def stretches(self, scope: Scope, chunk_ids: Sequence[int], *, neighbours: int) -> dict[int, StretchRow]:
         """Given chunks with so many chunks before and after them, each as one span of its document."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids), "neighbours": neighbours}
-        with self._database.single_reads(scope) as connection:
-            found = _rows(connection, _SQL["stretches"], params)
+        found = self._database.read(scope, _SQL["stretches"], params)
         return {row[0]: StretchRow(row[1], row[2], row[3], tuple(row[4]), row[5]) for row in found}
 
     def outlines(self, scope: Scope, spans: Sequence[Span]) -> dict[Span, Outline]:
@@ -445,15 +434,13 @@ class SearchRepository:
             return {}
         version_ids, starts, ends = (list(column) for column in zip(*spans, strict=True))
         params = {"tenant_id": scope.tenant_id, "version_ids": version_ids, "starts": starts, "ends": ends}
-        with self._database.single_reads(scope) as connection:
-            found = _rows(connection, _SQL["outlines"], params)
+        found = self._database.read(scope, _SQL["outlines"], params)
         return {(row[0], row[1], row[2]): _outline(row[3], row[4]) for row in found}
 
     def passages(self, scope: Scope, chunk_ids: Sequence[int], *, outlined: bool = False) -> dict[int, PassageRow]:
         """What is shown of given chunks, by chunk id; ``outlined``: with what `outlines` gives of the same spans."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
-        with self._database.single_reads(scope) as connection:
-            found = _rows(connection, _SQL["passages_outlined" if outlined else "passages"], params)
+        found = self._database.read(scope, _SQL["passages_outlined" if outlined else "passages"], params)
         return {
             row[0]: PassageRow(
                 chunk_id=row[0],
@@ -581,15 +568,8 @@ def _count(collection: Collection) -> _Count:
 MAX_ACRONYMS = 2_000
 
 
-class AcronymRepository:
-    """Reads a collection's acronyms.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class AcronymRepository(Repository):
+    """Reads a collection's acronyms."""
 
     def frequent(
         self,
@@ -613,44 +593,30 @@ class AcronymRepository:
             "access_ids": None if access_ids is None else list(access_ids),
             "limit": limit,
         }
-        with self._database.single_reads(scope) as connection:
-            return [(row[0], row[1], row[2]) for row in _rows(connection, _ACRONYMS["frequent"], params)]
+        return [(row[0], row[1], row[2]) for row in self._database.read(scope, _ACRONYMS["frequent"], params)]
 
 
-class TokenVectorRepository:
-    """Reads packed token vectors, and says which collections have them.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class TokenVectorRepository(Repository):
+    """Reads packed token vectors, and says which collections have them."""
 
     def get_many(self, scope: Scope, chunk_ids: Sequence[int], *, model: str) -> dict[int, bytes]:
         """The packed vectors that an embedding model, by its name, made of those chunks that have some."""
         params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids), "model": model}
-        with self._database.transaction(scope) as connection:
-            return {
-                chunk_id: bytes(packed) for chunk_id, packed in _rows(connection, _TOKEN_VECTORS["get_many"], params)
-            }
+        return {
+            chunk_id: bytes(packed)
+            for chunk_id, packed in self._database.run(scope, _TOKEN_VECTORS["get_many"], params)
+        }
 
 
 # Which words stand in what a caller may read: numbers of the whole collection would tell of what is hidden.
 
 
-class ReadableTermRepository:
+class ReadableTermRepository(Repository):
     """Looks at the current chunks of a collection that a caller may read, one by one: not for every search.
 
     A collection that may be read whole (`Collection.access_ids` None) is not asked about here; its counts are known,
     see `SearchRepository.document_frequencies`.
-
-    Args:
-        database: The store's connections.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def frequencies(self, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> dict[int, int]:
         """In how many readable chunks each lexeme stands."""
@@ -662,8 +628,7 @@ class ReadableTermRepository:
 
     def _rows(self, query: str, scope: Scope, collection: Collection, lexemes: Sequence[int]) -> list[Any]:
         params = {**collection_params(scope, collection), "lexemes": list(lexemes)}
-        with self._database.single_reads(scope) as connection:
-            return _rows(connection, _READABLE_TERMS[query], params)
+        return self._database.read(scope, _READABLE_TERMS[query], params)
 
 
 def names_with_roots(database: Database, scope: Scope, collection: Collection, uris: Sequence[str]) -> dict[int, str]:

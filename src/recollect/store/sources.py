@@ -12,7 +12,7 @@ from recollect.errors import ConflictError, NotFoundError
 from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.model.source import SourceRecord
-from recollect.store.database import Database, rows
+from recollect.store.database import Repository, rows
 from recollect.store.documents import Source
 from recollect.store.sql import queries
 
@@ -40,20 +40,12 @@ class SourceItem:
     problem: str | None
 
 
-class SourceItemRepository:
-    """Keeps what is known of the items of sources.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class SourceItemRepository(Repository):
+    """Keeps what is known of the items of sources."""
 
     def items(self, scope: Scope, source: Source, uris: Sequence[str]) -> dict[str, SourceItem]:
         """What is known of items, by URI."""
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["items"], {**_of(scope, source), "uris": list(uris)})
+        found = self._database.run(scope, _SQL["items"], {**_of(scope, source), "uris": list(uris)})
         return {
             row[0]: SourceItem(
                 uri=row[0],
@@ -79,39 +71,33 @@ class SourceItemRepository:
             "grants": [None if one.grants is None else _array(one.grants) for one in items],
             "problems": [None if one.problem is None else one.problem[:_MOST_PROBLEM_CHARACTERS] for one in items],
         }
-        self._execute(scope, "save_items", params)
+        self._database.run(scope, _SQL["save_items"], params)
 
     def touch_items(self, scope: Scope, source: Source, uris: Sequence[str], *, listing: int) -> None:
         """Note items that are there still."""
-        self._execute(scope, "touch_items", {**_of(scope, source), "uris": list(uris), "listing": listing})
+        self._database.run(scope, _SQL["touch_items"], {**_of(scope, source), "uris": list(uris), "listing": listing})
 
     def mark_removed(self, scope: Scope, source: Source, uris: Sequence[str]) -> None:
         """Note items that have gone."""
-        self._execute(scope, "mark_removed", {**_of(scope, source), "uris": list(uris)})
+        self._database.run(scope, _SQL["mark_removed"], {**_of(scope, source), "uris": list(uris)})
 
     def mark_unnamed(self, scope: Scope, source: Source, *, listing: int) -> None:
         """Note that whatever a listing did not name has gone."""
-        self._execute(scope, "mark_unnamed", {**_of(scope, source), "listing": listing})
+        self._database.run(scope, _SQL["mark_unnamed"], {**_of(scope, source), "listing": listing})
 
     def counts(self, scope: Scope, source: Source) -> tuple[int, int]:
         """How many items have a document, and how many of these have gone."""
-        with self._database.transaction(scope) as connection:
-            total, gone = rows(connection, _SQL["counts"], _of(scope, source))[0]
+        total, gone = self._database.run(scope, _SQL["counts"], _of(scope, source))[0]
         return total, gone
 
     def gone_items(self, scope: Scope, source: Source, *, limit: int) -> list[tuple[str, int | None]]:
         """Some that have gone: their URIs, and documents where they have one."""
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["gone_items"], {**_of(scope, source), "limit": limit})
+        found = self._database.run(scope, _SQL["gone_items"], {**_of(scope, source), "limit": limit})
         return [(row[0], row[1]) for row in found]
 
     def forget_items(self, scope: Scope, source: Source, uris: Sequence[str]) -> None:
         """Forget items that have gone."""
-        self._execute(scope, "forget_items", {**_of(scope, source), "uris": list(uris)})
-
-    def _execute(self, scope: Scope, query: str, params: Mapping[str, Any]) -> None:
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL[query], params)
+        self._database.run(scope, _SQL["forget_items"], {**_of(scope, source), "uris": list(uris)})
 
 
 def _array(texts: Sequence[str]) -> str:
@@ -125,15 +111,8 @@ _SQL = queries("sources")
 _MOST_PROBLEM_CHARACTERS = 500
 
 
-class SourceRepository:
-    """Keeps what connectors need to go on where they were.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class SourceRepository(Repository):
+    """Keeps what connectors need to go on where they were."""
 
     def records(
         self,
@@ -163,8 +142,7 @@ class SourceRepository:
             "after": list(after),
             "limit": limit,
         }
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["records"], params)
+        found = self._database.run(scope, _SQL["records"], params)
         names = tuple(SourceRecord.__dataclass_fields__)
         return [SourceRecord(**{**dict(zip(names, row, strict=True)), "settings": row[6] or {}}) for row in found]
 
@@ -225,36 +203,29 @@ class SourceRepository:
 
     def end(self, scope: Scope, source: Source) -> None:
         """A refresh has come to its end."""
-        self._execute(scope, "end", _of(scope, source))
+        self._database.run(scope, _SQL["end"], _of(scope, source))
 
     def fail(self, scope: Scope, source: Source, problem: str) -> None:
         """A refresh has failed; what it has stored stays, and the next one goes on there."""
-        self._execute(scope, "fail", {**_of(scope, source), "problem": problem[:_MOST_PROBLEM_CHARACTERS]})
+        self._database.run(scope, _SQL["fail"], {**_of(scope, source), "problem": problem[:_MOST_PROBLEM_CHARACTERS]})
 
     def begin_listing(self, scope: Scope, source: Source) -> int:
         """Everything is named from now on; returns the number that items bear which are."""
-        with self._database.transaction(scope) as connection:
-            return int(rows(connection, _SQL["begin_listing"], _of(scope, source))[0][0])
+        return int(self._database.run(scope, _SQL["begin_listing"], _of(scope, source))[0][0])
 
     def save_cursor(self, scope: Scope, source: Source, cursor: str | None) -> None:
         """What came before the cursor is stored."""
-        self._execute(scope, "save_cursor", {**_of(scope, source), "cursor": cursor})
+        self._database.run(scope, _SQL["save_cursor"], {**_of(scope, source), "cursor": cursor})
 
     def documents(self, scope: Scope, source: Source) -> list[int]:
         """Every document of a source, current or not."""
-        with self._database.transaction(scope) as connection:
-            return [row[0] for row in rows(connection, _SQL["documents"], _of(scope, source))]
+        return [row[0] for row in self._database.run(scope, _SQL["documents"], _of(scope, source))]
 
     def connector_of(self, scope: Scope, document_id: int) -> str | None:
         """The connector that reads a document's source; None: none does."""
         params = {"tenant_id": scope.tenant_id, "document_id": document_id}
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["connector_of"], params)
+        found = self._database.run(scope, _SQL["connector_of"], params)
         return found[0][0] if found else None
-
-    def _execute(self, scope: Scope, query: str, params: Mapping[str, Any]) -> None:
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL[query], params)
 
 
 def _of(scope: Scope, source: Source) -> dict[str, Any]:

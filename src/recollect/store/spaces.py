@@ -20,7 +20,7 @@ from recollect.errors import ConflictError, ModelChangedError, NotFoundError, St
 from recollect.model import Scope
 from recollect.model.space import Space
 from recollect.store.connections import translated_errors
-from recollect.store.database import Connection, Database, connect, rows
+from recollect.store.database import Connection, Repository, connect, rows
 from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.indexes import drop_space_indexes, holds
 from recollect.store.logs import record
@@ -82,20 +82,12 @@ class NewVector:
     tokens: bytes | None = None
 
 
-class SpaceRepository:
-    """Reads and changes the spaces of collections.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class SpaceRepository(Repository):
+    """Reads and changes the spaces of collections."""
 
     def beside(self, scope: Scope, collection_id: int) -> list[Space]:
         """The spaces of a collection beside the one that it uses."""
-        with self._database.transaction(scope) as connection:
-            return [Space(*row) for row in rows(connection, _SQL["beside"], _of(scope, collection_id))]
+        return [Space(*row) for row in self._database.run(scope, _SQL["beside"], _of(scope, collection_id))]
 
     def used(self, scope: Scope, collection_id: int) -> Space:
         """The space that a collection uses.
@@ -103,8 +95,7 @@ class SpaceRepository:
         Raises:
             NotFoundError: The collection was deleted.
         """
-        with self._database.transaction(scope) as connection:
-            return _one(rows(connection, _SQL["used"], _of(scope, collection_id)))
+        return _one(self._database.run(scope, _SQL["used"], _of(scope, collection_id)))
 
     @contextmanager
     def claim(self, scope: Scope, collection_id: int, name: str) -> Iterator[None]:  # noqa: ARG002 - of no other tenant
@@ -158,8 +149,7 @@ class SpaceRepository:
 
     def counts(self, scope: Scope, space: Space) -> tuple[int, int]:
         """How many chunks the collection has, those of past versions included, and how many have a vector there."""
-        with self._database.transaction(scope) as connection:
-            total, filled = rows(connection, _SQL["counts"], _in(scope, space))[0]
+        total, filled = self._database.run(scope, _SQL["counts"], _in(scope, space))[0]
         return total, filled
 
     def lacking(
@@ -270,8 +260,7 @@ class SpaceRepository:
                     connection.execute(_SQL[remove], params | {"after": after, "until": until})
             after = until
         drop_space_indexes(self._database, space.space_id)
-        with self._database.transaction(scope) as connection:
-            connection.execute(_SQL["remove"], params)
+        self._database.run(scope, _SQL["remove"], params)
 
     def drop_previous(self, scope: Scope, *, days: int) -> int:
         """Remove the spaces that are kept for the way back longer than some days; returns how many.
@@ -280,8 +269,7 @@ class SpaceRepository:
         """
         if not self._database.has_sessions():
             return 0
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["previous"], {"tenant_id": scope.tenant_id, "days": days})
+        found = self._database.run(scope, _SQL["previous"], {"tenant_id": scope.tenant_id, "days": days})
         dropped = 0
         for collection_id, name in found:
             with suppress(ConflictError), self.claim(scope, collection_id, name):

@@ -9,7 +9,7 @@ from typing import LiteralString
 from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.store.collections import CollectionRepository
-from recollect.store.database import Database, rows
+from recollect.store.database import Repository, rows
 from recollect.store.rights import access_params, may_read
 from recollect.store.sql import queries
 from recollect.store.verification import CHECKS, CollectionSnapshot, Findings, StoredVersion, outside, snapshot
@@ -46,11 +46,8 @@ class Finding:
     remedy: str = "Mend it: recollect db verify --repair"
 
 
-class StatusRepository:
+class StatusRepository(Repository):
     """Counts and checks."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def status(self, scope: Scope, collection: Collection | None = None) -> StoreStatus:
         """Totals of what the scope's tenant, or its principal, may read, and the store's size.
@@ -97,8 +94,7 @@ class StatusRepository:
             documents: How many at most.
         """
         params = {"tenant_id": scope.tenant_id, "collection_id": collection.collection_id, "limit": documents}
-        with self._database.transaction(scope) as connection:
-            return dict(rows(connection, _SQL["languages"], params))
+        return dict(self._database.run(scope, _SQL["languages"], params))
 
     def check(self, scope: Scope) -> list[Finding]:
         """Everything of the tenant that contradicts itself; an empty list for a sound store.

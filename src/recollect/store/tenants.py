@@ -25,7 +25,7 @@ from recollect.model.tenant import (
     TenantQuota,
 )
 from recollect.store.catalogue import require_isolation
-from recollect.store.database import Connection, Database, rows
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.files import stored_pieces
 from recollect.store.indexes import drop_indexes
 from recollect.store.logs import begin_anew, record
@@ -54,15 +54,8 @@ _REMAINS = (
 )
 
 
-class TenantDirectory:
-    """The tenants of a store, for those who look after it: it works as the schema's owner, whom no tenant binds.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class TenantDirectory(Repository):
+    """The tenants of a store, for those who look after it: it works as the schema's owner, whom no tenant binds."""
 
     def create(self, name: str, *, quota: TenantQuota) -> Tenant:
         """Make a tenant.
@@ -150,8 +143,7 @@ class TenantDirectory:
         Raises:
             NotFoundError: There is no such tenant.
         """
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["privacy"], {"tenant_id": scope.tenant_id})
+        found = self._database.read(scope, _SQL["privacy"], {"tenant_id": scope.tenant_id})
         if not found:
             raise NotFoundError(f"There is no tenant {scope.tenant_id}.")
         return found[0][0], bytes(found[0][1])
@@ -208,15 +200,8 @@ class TenantDirectory:
         )
 
 
-class ShareRepository:
-    """Which collections tenants let one another read.
-
-    Args:
-        database: The store's connections.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class ShareRepository(Repository):
+    """Which collections tenants let one another read."""
 
     def share(self, scope: Scope, name: str, *, reader_id: int) -> bool:
         """Let another tenant read a collection of the scope's tenant; returns whether it could not before.
@@ -234,8 +219,7 @@ class ShareRepository:
 
     def shared_with(self, scope: Scope) -> list[SharedCollection]:
         """What other tenants let the scope's tenant read, by tenant and name."""
-        with self._database.single_reads(scope) as connection:
-            found = rows(connection, _SQL["shared_with"], {"tenant_id": scope.tenant_id})
+        found = self._database.read(scope, _SQL["shared_with"], {"tenant_id": scope.tenant_id})
         return [
             SharedCollection(tenant_id=row[0], tenant_name=row[1], collection=row[2], active=row[3]) for row in found
         ]
@@ -243,13 +227,11 @@ class ShareRepository:
     def readers(self, scope: Scope, collection_id: int) -> list[str]:
         """The names of the tenants that may read a collection of the scope's tenant."""
         params = {"tenant_id": scope.tenant_id, "collection_id": collection_id}
-        with self._database.single_reads(scope) as connection:
-            return [row[0] for row in rows(connection, _SQL["readers"], params)]
+        return [row[0] for row in self._database.read(scope, _SQL["readers"], params)]
 
     def _change(self, scope: Scope, statement: LiteralString, name: str, reader_id: int) -> bool:
         params = {"tenant_id": scope.tenant_id, "name": name, "reader_id": reader_id}
-        with self._database.transaction(scope) as connection:
-            return bool(rows(connection, statement, params))
+        return bool(self._database.run(scope, statement, params))
 
 
 def tables_in_order(connection: Connection) -> list[str]:
@@ -355,15 +337,12 @@ WITHHELD = ("withheld", "secret_hash", "previous_hash")
 _PAGE_ROWS = 500
 
 
-class TenantRowRepository:
+class TenantRowRepository(Repository):
     """Reads everything of a tenant.
 
     Args:
         database: The store's connections; those of a caretaker read what a suspended tenant has too.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def tables(self, scope: Scope) -> list[str]:
         """Every table that may hold something of the tenant, but those that follow from others and `IN_FILES`."""
@@ -403,5 +382,4 @@ class TenantRowRepository:
             after = page[-1][0]
 
     def _found(self, scope: Scope, statement: LiteralString, params: dict[str, Any]) -> list[TupleRow]:
-        with self._database.transaction(scope) as connection:
-            return rows(connection, statement, {"tenant_id": scope.tenant_id, **params})
+        return self._database.run(scope, statement, {"tenant_id": scope.tenant_id, **params})

@@ -14,7 +14,7 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.arguments import whole_number
 from recollect.model.collection import Collection
-from recollect.store.database import Database, rows
+from recollect.store.database import Repository, rows
 from recollect.store.rights import access_params, may_find, may_read_version
 from recollect.store.search import Floats, to_sparse
 from recollect.store.sql import queries
@@ -64,11 +64,8 @@ class BestChunk:
     rank: int
 
 
-class StandingRepository:
+class StandingRepository(Repository):
     """Finds a document by what people call it, and counts what comes before it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(self, scope: Scope, collection: Collection, document: int | str) -> Standing:
         """A document by its id, its source, its title or the end of its path; closed ones too.
@@ -123,8 +120,7 @@ class StandingRepository:
             **_counted(scope, collection, version_id, version_ids),
             "embedding": HalfVector(embedding),
         }
-        with self._database.transaction(scope) as connection:
-            found = rows(connection, _SQL["dense_rank"], params)
+        found = self._database.run(scope, _SQL["dense_rank"], params)
         return BestChunk(found[0][0], found[0][1], found[0][2] + 1) if found else None
 
     def stored_rank(
@@ -149,14 +145,12 @@ class StandingRepository:
             **_counted(scope, collection, version_id, version_ids),
             "query": to_sparse(list(query), list(query.values())),
         }
-        with self._database.transaction(scope) as connection:
-            return int(rows(connection, _SQL["stored_rank"], params)[0][0]) + 1
+        return int(self._database.run(scope, _SQL["stored_rank"], params)[0][0]) + 1
 
     def lexemes(self, scope: Scope, version_id: int, wanted: Sequence[int]) -> set[int]:
         """Which of some lexemes stand in a version."""
         params = {"tenant_id": scope.tenant_id, "version_id": version_id, "lexemes": list(wanted)}
-        with self._database.transaction(scope) as connection:
-            return {row[0] for row in rows(connection, _SQL["lexemes"], params)}
+        return {row[0] for row in self._database.run(scope, _SQL["lexemes"], params)}
 
 
 def _missing(document: int | str) -> NotFoundError:
