@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from recollect.model import IngestResult, Scope
     from recollect.model.collection import Collection
     from recollect.store.access import AccessRepository
-    from recollect.store.attachments import AttachmentRepository
+    from recollect.store.closing import AttachmentRepository
     from recollect.store.documents import DocumentRepository, Source
 
 

@@ -36,7 +36,7 @@ from recollect.store.sources import SourceItem, SourceItemRepository
 if TYPE_CHECKING:
     from recollect.model import IngestResult
     from recollect.model.collection import Collection
-    from recollect.store.attachments import AttachmentRepository
+    from recollect.store.closing import AttachmentRepository
     from recollect.store.documents import DocumentRepository, Source, Stamp
     from recollect.store.sources import SourceRepository
 

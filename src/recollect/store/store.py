@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from recollect.store.access_log import AccessLogRepository
     from recollect.store.activity import ActivityRepository, SearchHealthRepository
     from recollect.store.admission import IdempotencyRepository, LimitRepository
-    from recollect.store.attachments import AttachmentRepository
-    from recollect.store.closing import ExpiryRepository
+    from recollect.store.closing import AttachmentRepository, ExpiryRepository
     from recollect.store.collections import CollectionNoteRepository, CollectionRepository
     from recollect.store.contents import ContentRepository
     from recollect.store.document_sessions import DocumentSessionRepository
@@ -135,7 +134,7 @@ class Store:
     forgetting: ForgettingRepository = _made_on_use("memory", "ForgettingRepository")
     past: PastRepository = _made_on_use("past", "PastRepository")
     requests: RequestLogRepository = _made_on_use("logs", "RequestLogRepository")
-    attachments: AttachmentRepository = _made_on_use("attachments", "AttachmentRepository")
+    attachments: AttachmentRepository = _made_on_use("closing", "AttachmentRepository")
     source_items: SourceItemRepository = _made_on_use("sources", "SourceItemRepository")
     sources: SourceRepository = _made_on_use("sources", "SourceRepository")
     staleness: StalenessRepository = _made_on_use("past", "StalenessRepository")

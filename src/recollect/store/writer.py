@@ -15,12 +15,12 @@ from recollect.model.once import is_own_work
 from recollect.model.original import Original
 from recollect.model.principal import DefaultPermissions
 from recollect.store.access import Given, assign_lists, share_lists
-from recollect.store.attachments import hang_locked
 from recollect.store.batch_copy import NewVersion, copy_all
 from recollect.store.closing import (
     close_documents,
     close_versions,
     count_closed,
+    hang_locked,
     lock_documents,
     lower_next_expiry,
     moment_of_change,

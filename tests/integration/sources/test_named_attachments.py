@@ -137,7 +137,7 @@ def test_a_run_that_is_killed_between_them_is_made_good_by_the_next(
         raise BrokenOff
 
     with monkeypatch.context() as patched, pytest.raises(BrokenOff):
-        patched.setattr("recollect.store.attachments.AttachmentRepository.hang", killed)
+        patched.setattr("recollect.store.closing.AttachmentRepository.hang", killed)
         pipeline.sources.refresh(name)
     assert len(stored(pipeline)) == 4
     box.dies_at = "in/1.eml"  # nothing is fetched again
