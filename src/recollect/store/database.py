@@ -566,3 +566,8 @@ def records(
     """As `rows`, each row made into something from its columns, which are given by name."""
     with connection.cursor(binary=True, row_factory=kwargs_row(make)) as cursor:
         return cursor.execute(query, params).fetchall()
+
+
+def made_of(kind: Callable[..., _Result], columns: str, row: Sequence[Any]) -> _Result:
+    """A record of a row, whose columns have these names in their order, apart by blanks."""
+    return kind(**dict(zip(columns.split(), row, strict=True)))

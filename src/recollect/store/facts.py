@@ -14,7 +14,7 @@ from recollect.errors import NotFoundError
 from recollect.model import Scope
 from recollect.model.facts import Fact, FactEvidence
 from recollect.model.memory import Episode
-from recollect.store.database import Connection, Repository, rows
+from recollect.store.database import Connection, Repository, made_of, rows
 from recollect.store.memory import episode_of, reader
 from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
@@ -324,18 +324,8 @@ def _moment(scope: Scope) -> dict[str, Any]:
 
 
 def _known(row: TupleRow) -> KnownFact:
-    fact_id, chain_id, session_id, episode_id, subject, attribute, value, same_as, said_at = row
-    return KnownFact(
-        fact_id=fact_id,
-        chain_id=chain_id,
-        session_id=session_id,
-        episode_id=episode_id,
-        subject=subject,
-        attribute=attribute,
-        value=value,
-        same_as=same_as,
-        said_at=said_at,
-    )
+    columns = "fact_id chain_id session_id episode_id subject attribute value same_as said_at"
+    return made_of(KnownFact, columns, row)
 
 
 def _missing(fact_id: int) -> NotFoundError:
@@ -354,37 +344,13 @@ def _with_evidence(connection: Connection, scope: Scope, found: Sequence[TupleRo
 
 
 def _fact(row: TupleRow) -> Fact:
-    fact_id, chain_id, statement, subject, attribute, value, _, session, user, role, *rest = row
-    at, said_at, known_from, made_by, superseded_by, superseded_at = rest
-    return Fact(
-        fact_id=fact_id,
-        chain_id=chain_id,
-        statement=statement,
-        subject=subject,
-        attribute=attribute,
-        value=value,
-        session=session,
-        user=user,
-        role=role,
-        at=at,
-        said_at=said_at,
-        known_from=known_from,
-        made_by=made_by,
-        superseded_by=superseded_by,
-        superseded_at=superseded_at,
+    columns = (
+        "fact_id chain_id statement subject attribute value session user role at said_at known_from made_by "
+        "superseded_by superseded_at"
     )
+    return made_of(Fact, columns, [*row[:6], *row[7:]])
 
 
 def _evidence(row: Sequence[Any]) -> FactEvidence:
-    kind, episode_id, session, position, role, at, start, end, quote = row
-    return FactEvidence(
-        kind=kind,
-        episode_id=episode_id,
-        session=session,
-        position=position,
-        role=role,
-        at=at,
-        start_offset=start,
-        end_offset=end,
-        quote=quote,
-    )
+    columns = "kind episode_id session position role at start_offset end_offset quote"
+    return made_of(FactEvidence, columns, row)

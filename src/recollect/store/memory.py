@@ -17,7 +17,7 @@ from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord, Turn
 from recollect.store.admission import forget_replies, note_effect
-from recollect.store.database import Connection, Repository, rows
+from recollect.store.database import Connection, Repository, made_of, rows
 from recollect.store.logs import record
 from recollect.store.search import Floats, Ints, to_sparse
 from recollect.store.sql import queries
@@ -388,18 +388,7 @@ def reader(scope: Scope) -> dict[str, Any]:
 
 def episode_of(row: Sequence[Any]) -> Episode:
     """An episode from (episode_id, session, position, role, content, event_time, external_id, known_from, metadata)."""
-    episode_id, session, position, role, content, at, turn_id, known_from, metadata = row
-    return Episode(
-        episode_id=episode_id,
-        session=session,
-        position=position,
-        role=role,
-        content=content,
-        at=at,
-        turn_id=turn_id,
-        known_from=known_from,
-        metadata=metadata,
-    )
+    return made_of(Episode, "episode_id session position role content at turn_id known_from metadata", row)
 
 
 def _missing(name: str) -> NotFoundError:
@@ -415,17 +404,8 @@ def _the_one(found: Sequence[TupleRow], name: str, user: str | None) -> SessionR
 
 def session_of(row: Sequence[Any]) -> SessionRecord:
     """A session from (session_id, name, user, turn_count, created_at, updated_at, embedding_model, metadata)."""
-    session_id, name, user, turn_count, created_at, updated_at, embedding_model, metadata = row
-    return SessionRecord(
-        session_id=session_id,
-        name=name,
-        user=user,
-        turn_count=turn_count,
-        created_at=created_at,
-        updated_at=updated_at,
-        embedding_model=embedding_model,
-        metadata=metadata,
-    )
+    columns = "session_id name user turn_count created_at updated_at embedding_model metadata"
+    return made_of(SessionRecord, columns, row)
 
 
 def _episode_row(head: tuple[int, int, int, int], new: PreparedTurn, now: datetime) -> tuple[Any, ...]:
