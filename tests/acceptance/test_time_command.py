@@ -99,9 +99,9 @@ def test_history_diff_and_restore(recollect, changed):
 
 def test_how_the_evidence_changed(recollect, changed):
     diff = recollect("diff", "How many days of annual leave?", "--from", changed, "--json").json
-    (pair,) = [one for one in diff["changed"] if one["after"]["source"] == "hr/leave.md"]
-    assert "30 days" in pair["before"]["content"] and "33 days" in pair["after"]["content"]
-    assert all(0 < pair[side]["relevance"] <= 1 for side in ("before", "after"))
+    ((before, after),) = [pair for pair in diff["changed"] if pair[1]["source"] == "hr/leave.md"]
+    assert "30 days" in before["content"] and "33 days" in after["content"]
+    assert all(0 < one["relevance"] <= 1 for one in (before, after))
     shown = recollect("diff", "How many days of annual leave?", "--from", changed).out
     assert "- Every employee has 30 days" in shown and "+ Every employee has 33 days" in shown
 
