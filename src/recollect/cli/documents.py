@@ -132,9 +132,10 @@ def _restore(
     """
     with ctx.view(principal=actor.actor()) as view:
         known = named_document(view, document)
+        department = view.documents.history(known).department
         written = view.documents.restore(known, version)
     if ctx.json:
-        ctx.emit(written)
+        ctx.emit({**json_of(written), "department": department})
     elif written.status == "unchanged":
         ctx.out.print(f"Version {version} is the current one already.")
     else:
