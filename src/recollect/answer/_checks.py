@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.answer._names import Name, abbreviates, fold, holds, is_weekday, names
 from recollect.answer._number_words import CONVERSIONS, MONTHS
-from recollect.answer._polarity import contradiction, denied_word_for_word, turned_around, without_its_condition
+from recollect.answer._polarity import contradiction, turned_around
 from recollect.answer._quantities import Quantity, without_year, year_of
 from recollect.answer.evidence import Clause, Piece, Sources, content_terms, covered
 from recollect.model.answer import UnsupportedReason
@@ -469,11 +469,6 @@ def _opposites(case: Case) -> Fault | None:
     """What the claim says the other way round than the evidence that speaks of the same."""
     if not case.chosen or case.foreign:
         return None
-    if any(denied_word_for_word(case.claim.text, piece.text) for piece in case.chosen):
-        return "contradiction", "the evidence says the opposite (a negation)"
-    condition = without_its_condition(case.claim.text, case.chosen[0].text)
-    if condition is not None:
-        return "contradiction", f"the evidence has a condition ({condition})"
     parts = [part for piece in case.chosen for part in piece.clauses]
     for text, terms in case.claim.clauses:
         turned = turned_around(text, [part.text for part in parts])

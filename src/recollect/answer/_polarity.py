@@ -89,18 +89,6 @@ _REFUSING = re.compile(
 )
 _DUTY = re.compile(r"\b(?:must|shall|ha(?:s|ve) to|obliged to|muss|müssen)\b", re.IGNORECASE)
 _LEAVE = re.compile(r"\b(?:may|can|might|kann|können|darf|dürfen)\b", re.IGNORECASE)
-_ALWAYS = re.compile(
-    r"\b(?:always|at any time|in every case|in all cases|without exception|immer|jederzeit|in jedem Fall|ausnahmslos|toujours)\b",
-    re.IGNORECASE,
-)
-_CONDITION = re.compile(
-    r"\b(?:if|unless|except|provided that|as long as|subject to|requires?|only|may|up to|once|sofern|falls|wenn|außer|es sei denn|"
-    r"sauf|si)\b",
-    re.IGNORECASE,
-)
-_WITHOUT = re.compile(r"\b(?:without|ohne|sans) (?:\w+ )?(?P<what>\w{5,})", re.IGNORECASE)
-_WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_WORDS_OF_A_SENTENCE = 4
 # Within a clause of the evidence that is not compared: what a condition says of another case.
 _CLAUSE = re.compile(
     r"[,;:()–—]|\.\s|\s-\s|\b(?:but|while|whereas|although|however|unless|except|aber|sondern|außer|mais|sauf|pero|salvo|sino)\b"
@@ -162,20 +150,6 @@ def contradiction(sentence: str, evidence: str) -> str | None:
     return _other_strength(sentence, evidence)
 
 
-def without_its_condition(sentence: str, evidence: str) -> str | None:
-    """What a sentence leaves out of its evidence, where it says that something holds always, or without it."""
-    if _CONDITION.search(sentence):
-        return None
-    condition = _CONDITION.search(evidence)
-    if condition and _ALWAYS.search(sentence) and not _ALWAYS.search(evidence):
-        return evidence[condition.start() :].strip()
-    for match in _WITHOUT.finditer(sentence):
-        stem = match.group("what")[:5].casefold()
-        if condition and stem in evidence.casefold() and not _WITHOUT.search(evidence):
-            return evidence[condition.start() :].strip()
-    return None
-
-
 def _other_strength(sentence: str, evidence: str) -> str | None:
     """What must be against what may be."""
     for one, other in ((_DUTY, _LEAVE), (_LEAVE, _DUTY)):
@@ -206,20 +180,6 @@ def turned_around(sentence: str, evidence: Sequence[str]) -> str | None:
                     if held and beside & _beside(text, held) and _negations(sentence) % 2 == _negations(text) % 2:
                         return f"{said.group()!r} against {held.group()!r}"
     return None
-
-
-def denied_word_for_word(sentence: str, evidence: str) -> bool:
-    """Whether a sentence stands in its evidence word for word, but for a negation in one of the two."""
-    said, held = _WORDS.findall(sentence.casefold()), _WORDS.findall(evidence.casefold())
-    bare = [word for word in said if not _NEGATORS.fullmatch(word)]
-    kept = [at for at, word in enumerate(held) if not _NEGATORS.fullmatch(word)]
-    if len(bare) < _WORDS_OF_A_SENTENCE:
-        return False
-    for start in range(len(kept) - len(bare) + 1):
-        places = kept[start : start + len(bare)]
-        if [held[at] for at in places] == bare:
-            return (len(said) - len(bare)) % 2 != (places[-1] - places[0] + 1 - len(bare)) % 2
-    return False
 
 
 def _beside(text: str, match: re.Match[str]) -> frozenset[str]:
