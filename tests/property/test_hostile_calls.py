@@ -22,14 +22,17 @@ from recollect import (
     TemporalRAG,
     View,
 )
+from recollect.errors import OutOfBoundsError
 from recollect.model.tenant import TenantQuota
 from recollect.pipeline.audit import Audit
 from recollect.pipeline.collections import Collections
 from recollect.pipeline.contents import Contents
 from recollect.pipeline.documents import Documents
 from recollect.pipeline.feedback import Feedback
+from recollect.pipeline.files import Files
 from recollect.pipeline.grants import Grants
-from recollect.pipeline.keys import Keys
+from recollect.pipeline.jobs import Jobs
+from recollect.pipeline.keys import Keys, Logins
 from recollect.pipeline.maintenance import Maintenance
 from recollect.pipeline.memory import ConversationMemory, Facts
 from recollect.pipeline.sessions import Sessions
@@ -46,8 +49,11 @@ VIEWS = {
     Documents: lambda view: view.documents,
     Facts: lambda view: view.facts,
     Feedback: lambda view: view.feedback,
+    Files: lambda view: view.files,
     Grants: lambda view: view.grants,
+    Jobs: lambda view: view.jobs,
     Keys: lambda view: view.keys,
+    Logins: lambda view: view.logins,
     Maintenance: lambda view: view.maintenance,
     Sessions: lambda view: view.sessions,
     Sources: lambda view: view.sources,
@@ -81,6 +87,14 @@ VALUES = {
 def fuzzed(examples: int):
     suppressed = [HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large]
     return settings(max_examples=examples * hostile.EFFORT, suppress_health_check=suppressed, deadline=None)
+
+
+def test_a_list_holds_one_entry_at_least(peopled):
+    limited = [one.values for one in METHODS if "limit" in inspect.signature(getattr(*one.values)).parameters]
+    assert len(limited) > 20
+    for kind, name in limited:
+        with pytest.raises(OutOfBoundsError, match=r"limit.* 1, not 0"):
+            getattr(OBJECTS[kind](peopled), name)(limit=0)
 
 
 @pytest.mark.parametrize(("kind", "name"), METHODS)

@@ -21,7 +21,7 @@ from numbers import Real
 from pathlib import PurePath
 from typing import Any, TypeVar
 
-from recollect.errors import UsageError
+from recollect.errors import OutOfBoundsError, UsageError
 from recollect.familiar_names import unexpected_argument
 
 _T = TypeVar("_T")
@@ -43,6 +43,7 @@ _CLASSES = {
     "FileUse": "use of a file",
     "HybridPassage": "passage of a context",
     "KeyMaker": "maker of a key",
+    "Original": "recollect.model.original.Original",
     "Principal": "recollect.Principal",
     "RecallOptions": "recollect.RecallOptions",
     "RetrievalOptions": "recollect.RetrievalOptions",
@@ -72,6 +73,7 @@ def checked(kind: type[_T]) -> type[_T]:
     """Let every public method of a class, and its constructor, check its arguments first.
 
     Raises:
+        OutOfBoundsError: When called: a ``limit`` is smaller than 1.
         UsageError: When called: an argument is not what the annotation says, holds NUL or half a surrogate pair where
             it names something, or is nested too deep.
     """
@@ -93,6 +95,7 @@ def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
     expected = {one.name: _expected(str(one.annotation), one.name in _FREE_TEXTS) for one in parameters}
     order = list(expected.items())
+    limited = "limit" in expected
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the method takes and gives
@@ -106,6 +109,8 @@ def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
                     raise unexpected_argument(function.__qualname__, name, [one for one in expected if one != "self"])
             elif type(value) not in wanted.settled:
                 wanted.require(name, value)
+        if limited and kwargs.get("limit", 1) < 1:
+            raise OutOfBoundsError(f"limit must be at least 1, not {kwargs['limit']}.")
         return function(*args, **kwargs)
 
     return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -221,7 +222,7 @@ class Jobs(Group, JobOperations):
         Raises:
             UsageError: There is no path, a permission is none, or the view is of the past.
         """
-        given = [paths] if isinstance(paths, Path) else list(paths)
+        given = [Path(one) for one in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
         if not given:
             raise UsageError("Name a file or a folder.")
         if not -_MOST <= priority <= _MOST:
