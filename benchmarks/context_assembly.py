@@ -21,7 +21,7 @@ from pathlib import Path
 
 import synthetic
 from harness import SHARED, Clock, machine, percentile, say, server_version, table, versions
-from recollect.context.strategies import STRATEGIES
+from recollect.context.hybrid import STRATEGIES
 
 from recollect import RAGConfig, RAGPipeline, RecallOptions, Turn
 from recollect.evaluation.datasets import load_memory
