@@ -21,9 +21,9 @@ from pathlib import Path
 
 import synthetic
 from harness import SHARED, Clock, machine, percentile, say, server_version, table, versions
-from recollect.context.hybrid import STRATEGIES
 
 from recollect import RAGConfig, RAGPipeline, RecallOptions, Turn
+from recollect.context.hybrid import STRATEGIES
 from recollect.evaluation.datasets import load_memory
 
 CONVERSATIONS = SHARED / "conversations" / "locomo-dev.json"
