@@ -14,9 +14,9 @@ from recollect.model import Scope
 from recollect.model.arguments import did_you_mean
 from recollect.model.collection import Collection, CollectionNotes
 from recollect.store.database import Database, Repository, rows
-from recollect.store.embedding_cache import drop_unowned
 from recollect.store.indexes import drop_indexes
 from recollect.store.rights import RightsResolver, not_a_writer
+from recollect.store.spaces import drop_unowned
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""Conversations in the store: sessions, their turns, how often those were found, and how they are forgotten."""
+"""Conversations in the store: sessions, turns, how often those were found and of use, and how they are forgotten."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 
@@ -15,6 +15,7 @@ from psycopg.types.json import Jsonb
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.model import Scope
+from recollect.model.feedback import FeedbackCounts
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord, Turn
 from recollect.store.admission import forget_replies, note_effect
 from recollect.store.database import Connection, Repository, made_of, rows
@@ -586,3 +587,44 @@ def _reindex(connection: Connection, scope: Scope, episode_id: int, prepared: Pr
     }
     connection.execute(_SQL["reindex_vector"], params)
     connection.execute(_SQL["reindex_words"], params)
+
+
+# Feedback on contexts in the store: counts, by session and in general.
+
+
+_FEEDBACK_SQL = queries("feedback")
+
+
+class FeedbackRepository(Repository):
+    """Counts what people say of the passages they were shown."""
+
+    def add(self, scope: Scope, session: SessionRecord | None, counts: FeedbackCounts) -> None:
+        """Add to what was counted for a session; None: in general."""
+        with self._database.transaction(scope) as connection:
+            connection.execute(_FEEDBACK_SQL["add"], {**_place(scope, session), **asdict(counts)})
+            note_effect(connection, scope)
+
+    def counts(
+        self, scope: Scope, session: str | None, *, user: str | None = None
+    ) -> tuple[FeedbackCounts, FeedbackCounts]:
+        """What was counted in general, and for the session of that name: the user's, or nobody's in particular."""
+        params = {**reader(scope), "name": session, "user_id": user}
+        found = {row[0]: _counts(row[1:]) for row in self._database.read(scope, _FEEDBACK_SQL["counts"], params)}
+        return found.get(False, FeedbackCounts()), found.get(True, FeedbackCounts())
+
+    def reset(self, scope: Scope, session: SessionRecord | None) -> int:
+        """Forget what was counted for a session; None: in general.
+
+        Returns:
+            How many pieces of feedback that were.
+        """
+        found = self._database.run(scope, _FEEDBACK_SQL["reset"], _place(scope, session))
+        return int(found[0][0]) if found else 0
+
+
+def _place(scope: Scope, session: SessionRecord | None) -> dict[str, int | None]:
+    return {"tenant_id": scope.tenant_id, "session_id": None if session is None else session.session_id}
+
+
+def _counts(row: tuple[int, ...]) -> FeedbackCounts:
+    return FeedbackCounts(documents_helpful=row[0], documents_not=row[1], memory_helpful=row[2], memory_not=row[3])

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from recollect.store.erasure import ErasureRepository, QuoteRepository
     from recollect.store.export import ExportRepository
     from recollect.store.facts import FactRepository
-    from recollect.store.feedback import FeedbackRepository
     from recollect.store.files import FileRepository, UploadRepository
     from recollect.store.history import HistoryIndexer, HistoryRepository
     from recollect.store.job_queue import UpkeepRepository
@@ -41,7 +40,12 @@ if TYPE_CHECKING:
     from recollect.store.listing import DuplicateRepository, ListingRepository
     from recollect.store.logins import LoginRepository
     from recollect.store.logs import AuditRepository, RequestLogRepository
-    from recollect.store.memory import ConversationRepository, ForgettingRepository, MemoryRepository
+    from recollect.store.memory import (
+        ConversationRepository,
+        FeedbackRepository,
+        ForgettingRepository,
+        MemoryRepository,
+    )
     from recollect.store.past import PastRepository, StalenessRepository
     from recollect.store.recall import RecallRepository
     from recollect.store.replica import Replica
@@ -130,7 +134,7 @@ class Store:
     memory: MemoryRepository = _made_on_use("memory", "MemoryRepository")
     recalls: RecallRepository = _made_on_use("recall", "RecallRepository")
     facts: FactRepository = _made_on_use("facts", "FactRepository")
-    feedback: FeedbackRepository = _made_on_use("feedback", "FeedbackRepository")
+    feedback: FeedbackRepository = _made_on_use("memory", "FeedbackRepository")
     forgetting: ForgettingRepository = _made_on_use("memory", "ForgettingRepository")
     past: PastRepository = _made_on_use("past", "PastRepository")
     requests: RequestLogRepository = _made_on_use("logs", "RequestLogRepository")
