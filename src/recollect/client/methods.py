@@ -171,7 +171,8 @@ def group(kind: Callable[[Any, Any], R], calls: type[Calls]) -> R:
     def make(view: RemoteMethods[Any, Any]) -> R:
         return kind(calls(view.standpoint), view._connection)
 
-    make.__annotations__["return"] = cast("type", kind).__name__
+    made = cast("type", kind)
+    make.__module__, make.__annotations__["return"] = made.__module__, made.__name__
     return cast("R", property(make, doc=kind.__doc__))
 
 
