@@ -1,1 +1,1 @@
-"""Documents to chunks with exact offsets: one file a strategy, usable alone in a notebook."""
+"""Documents to chunks with exact offsets, by strategies with names; usable alone in a notebook."""
