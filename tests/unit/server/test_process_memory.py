@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
 
 import pytest
-
-from recollect.server.running import seldom_collecting
 
 # In a fork, sixteen threads hold memory of the C library at the same time; then it is asked for its heaps.
 SCRIPT = """
@@ -61,12 +58,17 @@ def test_threads_share_two_heaps_unless_the_environment_says_otherwise(tmp_path)
 
 
 def test_the_garbage_collector_is_as_it_was_afterwards():
-    before, frozen = gc.get_threshold(), gc.get_freeze_count()
-    with seldom_collecting() as settle:
-        assert gc.get_threshold()[0] > before[0]
-        kept = [object() for _ in range(10)]
-        settle()
-        assert gc.get_freeze_count() > frozen and len(kept) == 10
-        assert not gc.get_objects(generation=2)
-    assert gc.get_threshold() == before
-    assert gc.get_freeze_count() == 0
+    code = """
+import gc
+from recollect.server.running import seldom_collecting
+before, frozen = gc.get_threshold(), gc.get_freeze_count()
+with seldom_collecting() as settle:
+    assert gc.get_threshold()[0] > before[0]
+    kept = [object() for _ in range(10)]
+    settle()
+    assert gc.get_freeze_count() > frozen and len(kept) == 10
+    assert not gc.get_objects(generation=2)
+assert gc.get_threshold() == before
+assert gc.get_freeze_count() == 0
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
