@@ -13,7 +13,7 @@ from recollect import Document, RAGPipeline
 from recollect.errors import QuotaExceededError
 from recollect.model import Scope
 from recollect.model.tenant import TenantQuota
-from recollect.store.spaces import EmbeddingCacheRepository
+from recollect.store.embedding_cache import EmbeddingCacheRepository
 
 TEXTS = ["The pump leaked.", "Leave is thirty days.", "The office closes at six.", "Lockers are downstairs."]
 

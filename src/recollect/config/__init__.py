@@ -1,10 +1,9 @@
 """Every setting: the tree of them (`tree.py`), its sections by subject, and how they are read (`_reading.py`)."""
 
 from recollect.config.access import AccessConfig, MultiTenantConfig, RolePreferenceConfig, SessionDefaults
-from recollect.config.jobs import JobsConfig
 from recollect.config.models import ANSWER_PROVIDERS, AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.retrieval import ContextConfig, EnhanceConfig, MemoryConfig, RetrievalConfig
-from recollect.config.server import ServerConfig
+from recollect.config.server import JobsConfig, ServerConfig
 from recollect.config.storage import (
     ChunkingConfig,
     IngestConfig,

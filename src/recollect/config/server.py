@@ -1,4 +1,4 @@
-"""How the server is reached, and whom it lets in."""
+"""How the server is reached, whom it lets in, and how work in the background is run."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def _variable(name: str) -> str:
 
 #: A secret, named by the variable of the environment that holds it, so that it stands in no file of settings.
 SecretVariable = Annotated[str, AfterValidator(_variable)]
+
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -90,6 +91,8 @@ class LoginConfig(Section):
 
 
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#*@]+")
+
+
 _AccessScope = Literal["read", "write", "admin", "operator"]
 
 
@@ -297,3 +300,26 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+# How work in the background is run.
+
+
+class JobsConfig(Section):
+    """``[rag.jobs]``: what is done in the background, and tried again where it fails."""
+
+    max_attempts: int = Field(3, ge=1, le=100, description="How often a job is tried that may succeed later.")
+    backoff_seconds: float = Field(
+        10.0, ge=0, le=3600, description="The wait before a second attempt; before each further one four times as long."
+    )
+    heartbeat_seconds: float = Field(2.0, gt=0, le=60, description="From one sign of life of a worker to the next.")
+    stalled_seconds: float = Field(
+        30.0, gt=0, le=3600, description="Without one for so long, a worker's jobs are given to others."
+    )
+    poll_seconds: float = Field(
+        2.0, gt=0, le=60, description="How often a worker looks for jobs where the database does not tell it of them."
+    )
+    stop_seconds: float = Field(
+        20.0, ge=0, le=3600, description="How long a worker that is asked to end waits for the jobs that it runs."
+    )
+    keep_days: float | None = Field(30.0, gt=0, description="Days after which a job that has ended is forgotten.")

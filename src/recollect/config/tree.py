@@ -11,11 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recollect.config._reading import CONFIG_FILE_VARIABLE, Place, explained, merged, read_environment, read_file
 from recollect.config.access import AccessConfig, MultiTenantConfig, SessionDefaults
-from recollect.config.jobs import JobsConfig
 from recollect.config.models import AnswerConfig, EmbeddingConfig, RerankingConfig
 from recollect.config.retrieval import ContextConfig, MemoryConfig, RemoteConfig, RetrievalConfig
 from recollect.config.sections import Section
-from recollect.config.server import ServerConfig
+from recollect.config.server import JobsConfig, ServerConfig
 from recollect.config.storage import (
     ChunkingConfig,
     IngestConfig,

@@ -36,7 +36,7 @@ from recollect.pipeline.uploading import ask_for
 from recollect.store.job_queue import Heartbeats, JobQueue
 
 if TYPE_CHECKING:
-    from recollect.config.jobs import JobsConfig
+    from recollect.config.server import JobsConfig
     from recollect.model import Scope
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.embedding.cached import CachedEmbedder
 from recollect.errors import ConflictError, FetchError, PersonalDataError, UsageError
-from recollect.store.spaces import EmbeddingCacheRepository
+from recollect.store.embedding_cache import EmbeddingCacheRepository
 
 if TYPE_CHECKING:
     from recollect.chunking.base import ChunkingStrategy, Tokenize

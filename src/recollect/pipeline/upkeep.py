@@ -40,7 +40,7 @@ def clean_up(
         scope: Whose documents and sessions; partitions hold the records of all tenants.
         keep_previous_days: For how many days the vectors of previous embedding models are kept; None: for ever.
     """
-    from recollect.store.spaces import EmbeddingCacheRepository
+    from recollect.store.embedding_cache import EmbeddingCacheRepository
 
     # First, because nothing in them needs to be closed any more.
     sessions = store.document_sessions.end_expired(scope)

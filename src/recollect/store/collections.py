@@ -14,9 +14,9 @@ from recollect.model import Scope
 from recollect.model.arguments import did_you_mean
 from recollect.model.collection import Collection, CollectionNotes
 from recollect.store.database import Database, Repository, rows
+from recollect.store.embedding_cache import drop_unowned
 from recollect.store.indexes import drop_indexes
 from recollect.store.rights import RightsResolver, not_a_writer
-from recollect.store.spaces import drop_unowned
 from recollect.store.sql import queries
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class CollectionRepository:
     ) -> tuple[list[str], list[Collection]]:
         """The names of collections behind one, and of these the collections that exist for the scope's principal."""
         params = {"tenant_id": scope.tenant_id, "hidden": hidden, "active": active, "after": after, "limit": limit}
-        found = [_collection(row) for row in self._database.read(scope, _SQL["list_all"], params)]
+        found = [_collection(row) for row in self._database.run(scope, _SQL["list_all"], params)]
         seen = (self._seen(scope, one) for one in found)
         return [one.name for one in found], [one for one in seen if one is not None]
 

@@ -321,7 +321,7 @@ class DocumentRepository(Repository):
         if not ids:
             return []
         params = {"tenant_id": scope.tenant_id, "document_ids": list(ids)}
-        return [_Place(*row) for row in self._database.read(scope, _SQL["whereabouts"], params)]
+        return [_Place(*row) for row in self._database.run(scope, _SQL["whereabouts"], params)]
 
     def filterable(self, scope: Scope, collections: Sequence[Collection]) -> dict[str, list[str]]:
         """The departments, tags and keys of metadata that documents of collections have, by ``department`` and so on.
@@ -347,7 +347,7 @@ class DocumentRepository(Repository):
         self, scope: Scope, query: str, *, condition: LiteralString = "true", **params: int | str | Sequence[int | str]
     ) -> list[int]:
         given = {"tenant_id": scope.tenant_id, **params, **access_params(scope)}
-        found = self._database.read(scope, f"{_SQL[query]} AND {condition} AND {may_find(scope)}", given)
+        found = self._database.run(scope, f"{_SQL[query]} AND {condition} AND {may_find(scope)}", given)
         return [row[0] for row in found]
 
     def list_page(

@@ -3,8 +3,6 @@
 A space is filled while searches use another. It holds the rows of every version, so that a moment of the past is found
 in it too; whatever closes versions, moves them to other access lists or erases them acts on the rows of all spaces. A
 collection changes to another space in one transaction, in which nobody writes to it and no chunk lacks a vector there.
-
-Embeddings of texts are kept beside the spaces, so that a text that comes again is not computed again.
 """
 
 from __future__ import annotations
@@ -22,34 +20,26 @@ from recollect.errors import ConflictError, ModelChangedError, NotFoundError, St
 from recollect.model import Scope
 from recollect.model.space import Space
 from recollect.store.connections import translated_errors
-from recollect.store.database import Connection, Database, Repository, connect, rows
+from recollect.store.database import Connection, Repository, connect, rows
+from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.indexes import drop_space_indexes, holds
 from recollect.store.logs import record
 from recollect.store.sql import queries
-from recollect.store.wire import halfvecs
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.store.search import Floats
 
-
 _SQL = queries("spaces")
-
-
 _WRITER = queries("writer")
-
 
 #: Where a version's first chunk begins: nothing is before it.
 BEGINNING = (0, -1)
 
-
 # Rows that are looked through in one transaction when a space is dropped.
 _DROPPED_AT_ONCE = 20_000
 
-
 _CLAIM: LiteralString = "SELECT pg_try_advisory_lock(hashtext('recollect.reembed'), %s)"
-
-
 _RELEASE: LiteralString = "SELECT pg_advisory_unlock(hashtext('recollect.reembed'), %s)"
 
 
@@ -383,62 +373,3 @@ def require_same_space(collection: Collection, space_id: int) -> None:
             f"The embedding model of the collection {collection.name!r} was changed meanwhile, and nothing of this "
             "batch was stored: try again."
         )
-
-
-# Embeddings kept across ingests, keyed by model and by the hash of what was embedded.
-#
-# The chunks of a text own its embedding. It is kept in the transaction that stores the first of them, so that what is
-# refused leaves none, and goes with the last of them, whether that is erased or its collection is deleted.
-
-
-_CACHE_SQL = queries("embedding_cache")
-
-
-class EmbeddingCacheRepository:
-    """The persistent side of `recollect.embedding.cached.CachedEmbedder`, for one tenant.
-
-    Vectors are kept at half precision, the precision that they are searched at.
-    """
-
-    def __init__(self, database: Database, scope: Scope) -> None:
-        self._database = database
-        self._scope = scope
-
-    def get_many(self, model: str, keys: Sequence[bytes]) -> dict[bytes, Floats]:
-        """The cached embeddings of those keys that have one, as float32 arrays of shape (dimension,)."""
-        params = {"tenant_id": self._scope.tenant_id, "model": model, "content_hashes": list(keys)}
-        found = self._database.run(self._scope, _CACHE_SQL["get_many"], params)
-        return dict(zip([row[0] for row in found], halfvecs([row[1] for row in found]), strict=True))
-
-    def put_many(self, model: str, items: Mapping[bytes, Floats]) -> None:
-        """Keep embeddings by key, in a transaction of their own; a clean-up removes those that no chunk has."""
-        if items:
-            with self._database.transaction(self._scope) as connection:
-                keep_embeddings(connection, self._scope, model, items)
-
-    def drop_unowned(self) -> None:
-        """Remove the embeddings whose text no chunk has any more."""
-        with self._database.transaction(self._scope) as connection:
-            drop_unowned(connection, self._scope)
-
-
-def keep_embeddings(connection: Connection, scope: Scope, model: str, items: Mapping[bytes, Floats]) -> None:
-    """Keep embeddings by key, in the transaction that stores the chunks that own them; what is there stays.
-
-    In the order of their keys, and after every other row: two who keep the same wait for one another, and for nobody
-    who waits for them.
-    """
-    if not items:
-        return
-    params = {
-        "tenant_id": scope.tenant_id,
-        "model": model,
-        "content_hashes": list(items),
-        "embeddings": [HalfVector(vector) for vector in items.values()],
-    }
-    connection.execute(_CACHE_SQL["put_many"], params)
-
-
-def drop_unowned(connection: Connection, scope: Scope) -> None:
-    """Remove the embeddings whose text no chunk of the tenant has."""
-    connection.execute(_CACHE_SQL["drop_unowned"], {"tenant_id": scope.tenant_id})

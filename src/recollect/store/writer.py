@@ -29,6 +29,7 @@ from recollect.store.closing import (
 from recollect.store.database import Connection, Database, rows
 from recollect.store.document_sessions import Room, hold_session, make_room, require_room
 from recollect.store.documents import Source
+from recollect.store.embedding_cache import keep_embeddings
 from recollect.store.files import keep_originals
 from recollect.store.prepared import (
     Identity,
@@ -42,7 +43,7 @@ from recollect.store.prepared import (
 )
 from recollect.store.rights import access_params, met, not_a_writer
 from recollect.store.search import Floats
-from recollect.store.spaces import keep_embeddings, require_same_space
+from recollect.store.spaces import require_same_space
 from recollect.store.sql import queries
 
 _SQL = queries("writer")

@@ -11,7 +11,7 @@ from shelf import second_tenant
 
 from recollect.embedding.cached import text_key
 from recollect.model import Scope
-from recollect.store.spaces import EmbeddingCacheRepository
+from recollect.store.embedding_cache import EmbeddingCacheRepository
 from recollect.store.store import Store
 
 

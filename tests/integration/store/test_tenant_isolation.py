@@ -276,7 +276,7 @@ def test_cached_embeddings_are_the_tenants_own(two):
             "SELECT model, content_hash FROM embedding_cache WHERE tenant_id = %s", [theirs]
         ).fetchone()
         connection.execute("DELETE FROM embedding_cache WHERE tenant_id = %s", [mine])
-    from recollect.store.spaces import EmbeddingCacheRepository
+    from recollect.store.embedding_cache import EmbeddingCacheRepository
 
     read = {
         tenant: EmbeddingCacheRepository(rag.store.database, Scope(tenant_id=tenant)).get_many(model, [bytes(key)])
