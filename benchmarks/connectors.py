@@ -173,7 +173,8 @@ def measure(work: Path, options: argparse.Namespace) -> None:
     require(not set(found) & set(gone) and len(found) == options.items - len(gone), "a deletion")
     print(
         f"{len(changed)} changes, {len(gone)} deletions, {options.items // 10} grants, a run killed: "
-        f"{time.perf_counter() - start:.1f} s {report['documents']}"
+        f"{time.perf_counter() - start:.1f} s, {report['added']} added, "
+        f"{report['updated']} updated, {report['removed']} removed"
     )
     start = time.perf_counter()
     store.run("sources", "refresh")

@@ -262,7 +262,7 @@ def complete(work: Path, this: Round) -> None:
     this.completed_seconds = clock.seconds
     if done.returncode:
         raise BrokenPromiseError(f"the next run ended with {done.returncode}: {done.stderr.strip()[-300:]}")
-    counts = json.loads(done.stdout)["documents"]
+    counts = json.loads(done.stdout)
     files = sum(1 for path in (work / this.embedder).rglob("*.txt"))
     if counts["added"] != files - this.found or counts["unchanged"] != this.found or counts["failed"]:
         raise BrokenPromiseError(f"the next run did {counts}, with {this.found} of {files} there before")

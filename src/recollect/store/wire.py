@@ -71,7 +71,7 @@ def sparsevecs(sent: Sequence[bytes]) -> list[tuple[Ints, Floats]]:
 # Rows in the binary form of COPY, many at a time: building them value by value would cost as much as storing them.
 #
 # The layouts are those of PostgreSQL's `COPY … (FORMAT BINARY)` and array_recv, and of pgvector's halfvec_recv and
-# sparsevec_recv, big-endian all of them. `recollect.store.wire` reads what comes back.
+# sparsevec_recv, big-endian all of them. What comes back is read above.
 
 
 #: What a stream of rows begins and ends with.
