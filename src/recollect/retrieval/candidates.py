@@ -1,4 +1,4 @@
-"""Where a search looks, and what it asks of each collection."""
+"""Where a search looks, and the protocol below fusion: what is asked of each collection, and what is found."""
 
 from __future__ import annotations
 

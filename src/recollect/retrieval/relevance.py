@@ -1,4 +1,9 @@
-"""What the similarities of an embedding model mean, and which languages it knows."""
+"""What the similarities of an embedding model mean, and which languages it knows.
+
+How relevant a passage is, from 0 to 1, is a logistic model of its similarity and of the share of the query's words that
+it holds. ``relevance.json`` holds the coefficients; ``benchmarks/relevance.py`` makes it from judged data, and
+``docs/how-to/relevance.md`` says how well it is calibrated.
+"""
 
 from __future__ import annotations
 

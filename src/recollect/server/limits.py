@@ -1,4 +1,4 @@
-"""How much a caller may ask for: requests a minute, answers at once, bytes a day.
+"""How much a caller may ask for (requests, answers, bytes), and how many wrong credentials an address may send.
 
 What is left is counted in the database, for all processes. A process takes a few tokens at a time, so that most
 requests ask nobody: as many as a quarter of a second allows. What it takes and does not use is

@@ -1,4 +1,4 @@
-"""Under which account the embedded server runs when recollect is started by root.
+"""PostgreSQL's programs for the embedded server: where they are, and as whom they run when root starts them.
 
 PostgreSQL refuses to run as root. The server then runs as the owner of the store, or, where that is root, as the system
 account ``pgserver``, which is created on first use.

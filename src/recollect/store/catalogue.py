@@ -1,4 +1,6 @@
-"""Whether the schema is what the migrations and routines make: names prove nothing, what stands behind them does.
+"""Whether the schema is what the migrations and routines make, and whether its policies keep tenants apart.
+
+Names prove nothing, what stands behind them does.
 
 ``sql/catalogue.txt`` holds what they make, line by line: policies with their expressions, grants, owners, the bodies
 and marks of functions, triggers; columns, constraints, indexes, sequences, how tables are stored. It comes with the

@@ -1,4 +1,4 @@
-"""Files that were sent to be kept: whose they are, how long they stay, and which documents were made from them."""
+"""Files as they came: sent to be kept, uploaded for a job that reads them, and originals of documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue of jobs, for whoever runs them: the store's owner, across tenants.
+"""The queue of jobs, for whoever runs them: the store's owner, across tenants; and what is done for it at intervals.
 
 Its tables, their triggers and functions are procrastinate's. Who takes what from them stands here, and how the jobs of
 a worker that died come back.

@@ -1,4 +1,4 @@
-"""Searches of the past through indexes: which parts of a collection's history a moment is looked for in.
+"""The past: which parts of a history a search of a moment looks into, and what makes a passage stale.
 
 What was known at a moment and is not any more lies in closed-row segments, by the time when it was closed
 (`recollect.store.history`). Segments that the moment meets in many rows are searched through their indexes, as

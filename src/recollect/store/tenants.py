@@ -1,4 +1,4 @@
-"""The tenants of a store: made, listed, suspended, limited, erased whole, and what they let one another read."""
+"""The tenants of a store: made, listed, suspended, limited, exported, erased, and what they let one another read."""
 
 from __future__ import annotations
 

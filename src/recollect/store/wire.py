@@ -1,4 +1,4 @@
-"""pgvector's binary form, many rows at a time: decoding them one by one would cost more than searching them.
+"""pgvector's binary form, read and written many rows at a time: one by one would cost more than the search itself.
 
 The layouts are those of pgvector's ``halfvec_send`` and ``sparsevec_send``, big-endian as everything PostgreSQL sends.
 """
