@@ -1,4 +1,4 @@
-"""Model weights on this machine: where they come from, how they get into the cache, and how packed ones are unpacked."""
+"""Model weights on this machine: where they come from, how they get into the cache, how packed ones are unpacked."""
 
 from __future__ import annotations
 
