@@ -252,7 +252,7 @@ _SETTINGS = {
 
 
 # Transactions write and report: statements of any shape, whose plans must fit what there is now.
-_TRANSACTIONS_SETTINGS = {"plan_cache_mode": "force_custom_plan", "enable_seqscan": "on"}
+TRANSACTIONS_SETTINGS = {"plan_cache_mode": "force_custom_plan", "enable_seqscan": "on"}
 
 
 _SEARCH_PATH = {False: "SET search_path = recollect, public", True: "SET LOCAL search_path = recollect, public"}
@@ -326,7 +326,7 @@ def begin_transaction(
     if is_pooled(connection):
         statements += _state(local=True, application=application, settings=settings)
     if not reads:
-        statements += [_set(name, value, local=True) for name, value in _TRANSACTIONS_SETTINGS.items()]
+        statements += [_set(name, value, local=True) for name, value in TRANSACTIONS_SETTINGS.items()]
     statements.append(_set("recollect.tenant_id", "" if tenant is None else str(tenant), local=True))
     return sql.SQL("; ").join(statements)
 

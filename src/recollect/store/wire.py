@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from psycopg import sql
 
-from recollect.store.connections import is_pooled
+from recollect.store.connections import TRANSACTIONS_SETTINGS, is_pooled
 
 if TYPE_CHECKING:
     from psycopg import Copy
@@ -256,8 +256,13 @@ _STAGE = sql.SQL(
 _COPY = sql.SQL("COPY pg_temp.{stage} ({columns}) FROM STDIN (FORMAT BINARY)")
 
 
+# A foreign key is checked row by row, with a statement whose plan the session keeps. Transactions plan every statement
+# each time (`TRANSACTIONS_SETTINGS`), and did so for that one too: for every row, longer than storing it takes. The
+# plan that is kept uses the index however small the table is that it refers to.
 _MOVE = sql.SQL(
-    "INSERT INTO {table} ({columns}) SELECT {columns} FROM pg_temp.{stage} {ending}; DELETE FROM pg_temp.{stage}"
+    "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; "
+    "INSERT INTO {table} ({columns}) SELECT {columns} FROM pg_temp.{stage} {ending}; DELETE FROM pg_temp.{stage}; "
+    "SET LOCAL plan_cache_mode = {plans}; SET LOCAL enable_seqscan = {scans}"
 )
 
 
@@ -287,6 +292,8 @@ def copy_into(connection: Connection, statement: LiteralString, ending: LiteralS
         "end": sql.SQL("DROP" if is_pooled(connection) else "DELETE ROWS"),
         "ending": sql.SQL(ending),
         "columns": sql.SQL(", ").join(sql.Identifier(name.strip()) for name in names.split(",")),
+        "plans": sql.Literal(TRANSACTIONS_SETTINGS["plan_cache_mode"]),
+        "scans": sql.Literal(TRANSACTIONS_SETTINGS["enable_seqscan"]),
     }
     staged = connection.execute(_STAGED, (stage,)).fetchone()
     if not (staged and staged[0]):
