@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import partial
 from threading import Lock
@@ -61,6 +61,8 @@ class Interruption:
                 self._stops.remove(stop)
 
 
+_NOBODY_GIVES_UP = nullcontext()
+
 #: Of the call that runs in this context.
 current: ContextVar[Interruption | None] = ContextVar("recollect_interruption", default=None)
 
@@ -72,8 +74,7 @@ def check() -> None:
         interruption.check()
 
 
-@contextmanager
-def stoppable(stop: Callable[[], None]) -> Iterator[None]:
+def stoppable(stop: Callable[[], None]) -> AbstractContextManager[None]:
     """For the time of the block the current call, where it can be given up, is stopped by ``stop``.
 
     Args:
@@ -83,11 +84,7 @@ def stoppable(stop: Callable[[], None]) -> Iterator[None]:
         Interrupted: Nobody waits for the call any more.
     """
     interruption = current.get()
-    if interruption is None:
-        yield
-        return
-    with interruption.stopped_by(stop):
-        yield
+    return _NOBODY_GIVES_UP if interruption is None else interruption.stopped_by(stop)
 
 
 @contextmanager

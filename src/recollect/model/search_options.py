@@ -260,7 +260,7 @@ class CompleteOptions(RetrievalOptions):
             top_k: The configured number of passages.
             mode: The configured mode.
         """
-        given = {one.name: getattr(options, one.name) for one in fields(options)}
+        given = {name: getattr(options, name) for name in cls.__dataclass_fields__}
         defaults = {"top_k": top_k, "mode": mode}
         return cls(**given | {name: value for name, value in defaults.items() if given[name] is None})
 

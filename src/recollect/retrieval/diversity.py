@@ -6,7 +6,7 @@ import math
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -149,15 +149,24 @@ def collapse_duplicates(texts: Sequence[str], *, threshold: float = DUPLICATE_TH
         >>> collapse_duplicates(["Call the desk.", "Ask Ann.", "CALL the desk!"])
         [Distinct(index=0, duplicates=(2,)), Distinct(index=1, duplicates=())]
     """
+    stays = duplicates_of(texts, threshold=threshold)
+    stands_for: dict[int, list[int]] = {index: [] for index in range(len(texts)) if index not in stays}
+    for copy, index in stays.items():
+        stands_for[index].append(copy)
+    return [Distinct(index, tuple(duplicates)) for index, duplicates in stands_for.items()]
+
+
+def duplicates_of(texts: Sequence[str], *, threshold: float = DUPLICATE_THRESHOLD) -> dict[int, int]:
+    """For each text that `collapse_duplicates` leaves out, the one that stays in its place; arguments as there."""
     if not 0 < threshold <= 1:
         message = f"The duplicate threshold must be above 0 and at most 1, not {threshold!r}"
         raise UsageError(message)
     wording = read_words(texts)
     kept_texts = _KeptTexts(wording, threshold)
-    keys = [wording.key(index) for index in range(len(texts))]
+    keys = wording.keys()
+    stays: dict[int, int] = {}
     if len(set(keys)) == len(keys) and not kept_texts.any_repeats:
-        return [Distinct(index, ()) for index in range(len(texts))]
-    stands_for: dict[int, list[int]] = {}
+        return stays
     same_words: dict[bytes, int] = {}
     for index, key in enumerate(keys):
         check()
@@ -165,12 +174,11 @@ def collapse_duplicates(texts: Sequence[str], *, threshold: float = DUPLICATE_TH
         if kept is None:
             kept = kept_texts.containing(index)
         if kept is None:
-            stands_for[index] = []
             kept_texts.add(index)
         else:
-            stands_for[kept].append(index)
+            stays[index] = kept
         same_words.setdefault(key, index if kept is None else kept)
-    return [Distinct(index, tuple(duplicates)) for index, duplicates in stands_for.items()]
+    return stays
 
 
 class _KeptTexts:
@@ -182,19 +190,17 @@ class _KeptTexts:
         self._wording = wording
         self._threshold = threshold
         self._hashes = hashes
-        self._bounds = np.searchsorted(owners, np.arange(count + 1)).tolist()
-        self._repeated = _repeated(hashes, owners, count).tolist()
+        bounds, repeated = owners.searchsorted(np.arange(count + 1)), _repeated(hashes, owners, count)
+        sizes = bounds[1:] - bounds[:-1]
+        self._bounds, self._repeated = bounds.tolist(), repeated.tolist()
+        self._may_repeat = ((sizes > 0) & (repeated >= threshold * sizes)).tolist()
         self._holders: dict[int, list[int]] = {}
         self._sets: dict[int, frozenset[int]] = {}
 
     @property
     def any_repeats(self) -> bool:
         """Whether any text shares enough with others to be left out: seldom, and then the rest is needless."""
-        return any(self._may_repeat(index) for index in range(len(self._repeated)))
-
-    def _may_repeat(self, index: int) -> bool:
-        size = self._bounds[index + 1] - self._bounds[index]
-        return bool(size and self._repeated[index] >= self._threshold * size)
+        return True in self._may_repeat
 
     def add(self, index: int) -> None:
         """Keep a text; one that shares no shingle with any other needs no place among the holders."""
@@ -205,7 +211,7 @@ class _KeptTexts:
     def containing(self, index: int) -> int | None:
         """The best kept text that holds nearly all shingles of a text, and all its numbers."""
         size = self._bounds[index + 1] - self._bounds[index]
-        if not self._may_repeat(index):
+        if not self._may_repeat[index]:
             return None
         shingles = self._shingles(index)
         few_words = size + SHINGLE_WORDS - 1 < MIN_NEAR_WORDS
@@ -235,11 +241,12 @@ class _KeptTexts:
 
 def _repeated(hashes: Hashes, owners: Ints, count: int) -> Ints:
     """How many shingles of each text occur more than once among all."""
-    ordered = np.sort(hashes)
+    ordered = hashes.copy()
+    ordered.sort()
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     if not len(repeated):
         return np.zeros(count, np.int64)
-    places = np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)
+    places = np.minimum(repeated.searchsorted(hashes), len(repeated) - 1)
     return np.bincount(owners[repeated[places] == hashes], minlength=count)
 
 
@@ -282,9 +289,10 @@ class Wording:
     numeric: npt.NDArray[np.bool_]
     bounds: Ints
 
-    def key(self, index: int) -> bytes:
-        """Equal for texts of the same words in the same order."""
-        return self.words[self.bounds[index] : self.bounds[index + 1]].tobytes()
+    def keys(self) -> list[bytes]:
+        """One for each text: equal for texts of the same words in the same order."""
+        words, bounds = self.words, self.bounds.tolist()
+        return [words[start:end].tobytes() for start, end in pairwise(bounds)]
 
     def numbers(self, index: int) -> frozenset[int]:
         """The words of a text that hold a digit."""
@@ -293,7 +301,7 @@ class Wording:
 
     def shingles(self) -> tuple[Hashes, Ints]:
         """A hash for every run of ``SHINGLE_WORDS`` words within a text, and the text that each stands in."""
-        owners = np.repeat(np.arange(len(self.bounds) - 1, dtype=np.int64), np.diff(self.bounds))
+        owners = np.arange(len(self.bounds) - 1).repeat(self.bounds[1:] - self.bounds[:-1])
         count = max(0, len(self.words) - SHINGLE_WORDS + 1)
         mixed = np.zeros(count, np.uint64)
         for offset, factor in enumerate(_FACTORS):
@@ -312,17 +320,18 @@ def read_words(texts: Sequence[str]) -> Wording:
     # A line break at either end spares every look at a neighbour the question whether there is one.
     joined = "\n".join(["", *folded, ""])
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
-    classes = np.take(_classes(), codes, mode="clip")
+    classes = _classes().take(codes, mode="clip")
     alphanumeric = (classes == _LETTER) | (classes == _DIGIT)
     # A minus belongs to its number; a hyphen or a list's dash does not.
-    minus = np.flatnonzero(codes[1:-1] == ord("-")) + 1
+    minus = (codes[1:-1] == ord("-")).nonzero()[0] + 1
     single = classes == _SINGLE
     single[minus[~alphanumeric[minus - 1] & (classes[minus + 1] == _DIGIT)]] = True
     begins = single.copy()
     begins[1:] |= alphanumeric[1:] & ~alphanumeric[:-1]
-    starts = np.flatnonzero(begins)
-    text_starts = np.cumsum([1, *(len(text) + 1 for text in folded)])
-    bounds = np.searchsorted(starts, text_starts).astype(np.int64)
+    starts = begins.nonzero()[0]
+    # Behind each text stands a line break.
+    text_starts = np.array([1, *map(len, folded)]).cumsum() + np.arange(len(folded) + 1)
+    bounds = starts.searchsorted(text_starts)
     if not len(starts):
         return Wording(np.zeros(0, np.uint64), np.zeros(0, np.bool_), bounds)
     numeric = np.logical_or.reduceat(classes == _DIGIT, starts)
@@ -343,10 +352,17 @@ def _word_hashes(codes: npt.NDArray[np.uint32], starts: Ints) -> Hashes:
 
 def _powers(base: np.uint64, count: int) -> Hashes:
     """The powers 1 to ``count`` modulo 2 ** 64; a table of short and long steps is faster than one long product."""
-    short = np.cumprod(np.full(1024, base))
-    long = np.cumprod(np.full(count // 1024 + 1, short[-1])) * np.uint64(pow(int(short[-1]), -1, 2**64))
+    short, step, once_less = _steps(base)
+    long = np.multiply.accumulate(np.zeros(count // 1024 + 1, np.uint64) + step) * once_less
     powers: Hashes = np.multiply.outer(long, short).ravel()[:count]
     return powers
+
+
+@cache
+def _steps(base: np.uint64) -> tuple[Hashes, np.uint64, np.uint64]:
+    """The powers 1 to 1,024, the last of them, and its inverse."""
+    short = np.multiply.accumulate(np.zeros(1024, np.uint64) + base)
+    return short, short[-1], np.uint64(pow(int(short[-1]), -1, 2**64))
 
 
 @cache

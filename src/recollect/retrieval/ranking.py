@@ -216,7 +216,7 @@ class Ranker:
                 known = self._vectors(reader, found, fused[: self._feedback.settings.depth])
                 fused = self._moved(options, found, fused, known)
         standard = not alternatives and _standardised(options, self._settings)
-        shown = _presented(fused) if standard else fused
+        shown = fusion.presented(fused) if standard else fused
         first = Ranking(shown, dict(shown))
         name = self._settings.reranker_name(options)
         if name is None or not fused or (options.rerank is None and name == CONSENSUS and not _agree(places)):
@@ -318,7 +318,7 @@ class Ranker:
         )
         if not outcome.reranked:
             return replace(first, reason=outcome.reason, failed=outcome.failed)
-        ranked = _presented([(one.candidate.chunk_id, one.score) for one in outcome.ranking])
+        ranked = fusion.presented([(one.candidate.chunk_id, one.score) for one in outcome.ranking])
         lowest = ranked[-1][1]
         # What the reranker did not see follows, in its order, and never above what it saw.
         below = [(chunk_id, lowest / (2 + place)) for place, (chunk_id, _) in enumerate(tail)]
@@ -372,10 +372,6 @@ def _agree(places: Sequence[Collection]) -> bool:
 
 def _standardised(options: CompleteOptions, settings: RankingSettings) -> bool:
     return options.mode == "hybrid" and (options.fusion or settings.fusion) == "weighted"
-
-
-def _presented(ranking: Sequence[Scored]) -> list[Scored]:
-    return [(chunk_id, fusion.presented(score)) for chunk_id, score in ranking]
 
 
 # Collections of several embedding models searched as one.

@@ -368,12 +368,14 @@ class RelevanceModel:
         """
         if similarity is not None and coverage is not None:
             bias, by_similarity, by_coverage = self.both
-            return _logistic(bias + by_similarity * similarity + by_coverage * coverage)
-        if similarity is not None:
-            return _logistic(self.similarity[0] + self.similarity[1] * similarity)
-        if coverage is not None:
-            return _logistic(self.coverage[0] + self.coverage[1] * coverage)
-        return None
+            logit = bias + by_similarity * similarity + by_coverage * coverage
+        elif similarity is not None:
+            logit = self.similarity[0] + self.similarity[1] * similarity
+        elif coverage is not None:
+            logit = self.coverage[0] + self.coverage[1] * coverage
+        else:
+            return None
+        return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
 
 
 class RelevanceMeter:
@@ -481,12 +483,17 @@ class _Measured(Mapping[int, float]):
         self._scale = scale
 
     def __getitem__(self, chunk_id: int) -> float:
-        similarity = None if self._scale is None else self._similarities.get(chunk_id)
-        standard = None if self._scale is None or similarity is None else self._scale.standardised(similarity)
-        relevance = load_model().relevance(standard, self._coverage.get(chunk_id))
+        relevance: float | None = self.get(chunk_id)
         if relevance is None:
             raise KeyError(chunk_id)
         return relevance
+
+    # A mapping's own would ask `__getitem__`, and come back with an error for what is not known.
+    def get(self, chunk_id: int, default: Any = None) -> Any:  # noqa: ANN401 - as of every mapping
+        similarity = None if self._scale is None else self._similarities.get(chunk_id)
+        standard = None if self._scale is None or similarity is None else self._scale.standardised(similarity)
+        relevance = load_model().relevance(standard, self._coverage.get(chunk_id))
+        return default if relevance is None else relevance
 
     def __iter__(self) -> Iterator[int]:
         return (chunk_id for chunk_id in self._chunk_ids if chunk_id in self)
@@ -536,10 +543,6 @@ def load_model() -> RelevanceModel:
     )
 
 
-def _logistic(logit: float) -> float:
-    return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
-
-
 # What a ranking must reach to be shown. Pure.
 
 Scored = tuple[int, float]
@@ -587,14 +590,11 @@ class Thresholds:
     @classmethod
     def of(cls, options: RetrievalOptions, settings: GivenThresholds) -> Thresholds:
         """Those of the options, and the settings' where these say nothing."""
-
-        def first(given: float | None, otherwise: float | None) -> float | None:
-            return otherwise if given is None else given
-
+        similarity, relevance, score = options.similarity_threshold, options.min_relevance, options.min_score
         return cls(
-            first(options.similarity_threshold, settings.similarity_threshold),
-            first(options.min_relevance, settings.min_relevance),
-            first(options.min_score, settings.min_score),
+            settings.similarity_threshold if similarity is None else similarity,
+            settings.min_relevance if relevance is None else relevance,
+            settings.min_score if score is None else score,
             options.relevance_floor,
         )
 

@@ -320,8 +320,10 @@ class Searcher:
     def _wider(self, search: _Search, reply: SearchReply) -> _Search | None:
         """The search with more candidates, where copies of what the reply shows took their places; None: none did."""
         options, limit = search.options, search.options.candidates or self._settings.candidates
+        if len(reply.results) >= options.top_k:
+            return None
         copies = sum(len(one.duplicates) for one in reply.results)
-        if len(reply.results) >= options.top_k or not copies or copies + len(reply.results) < limit:
+        if not copies or copies + len(reply.results) < limit:
             return None
         more = min(limit * _MORE_CANDIDATES, MAX_CANDIDATES)
         return None if more <= limit else replace(search, options=replace(options, candidates=more))

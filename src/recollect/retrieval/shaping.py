@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from recollect.model import CompleteOptions, Outline, PassageNote, RetrievedContext, Scope, SearchExplain
 from recollect.model.document import SECTIONS
 from recollect.model.passage import AlsoIn
-from recollect.retrieval.diversity import collapse_duplicates, mmr, side_by_side
+from recollect.retrieval.diversity import duplicates_of, mmr, side_by_side
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
 from recollect.store.search import names_with_roots
 
@@ -183,12 +183,14 @@ def _distinct(found: list[RetrievedContext], dropped: dict[str, int]) -> list[Re
 
     What one document repeats stays: there it matters where it stands.
     """
-    left_out: dict[int, int] = {}
-    for group in collapse_duplicates([passage.content for passage in found]):
-        for copy in group.duplicates:
-            if found[copy].document_id != found[group.index].document_id:
-                left_out[copy] = group.index
+    left_out = {
+        copy: original
+        for copy, original in duplicates_of([passage.content for passage in found]).items()
+        if found[copy].document_id != found[original].document_id
+    }
     dropped["duplicate"] = len(left_out)
+    if not left_out:
+        return found
     copies: dict[int, list[RetrievedContext]] = {}
     for copy, original in left_out.items():
         copies.setdefault(original, []).append(found[copy])
@@ -259,7 +261,7 @@ def with_roots(
 
 
 def _context(row: PassageRow, rank: int, score: float, known: _Known) -> RetrievedContext:
-    measured = row.chunk_id in known.similarities
+    measured, parts = row.chunk_id in known.similarities, SECTIONS in row.metadata
     return RetrievedContext(
         rank=rank,
         score=score,
@@ -269,11 +271,11 @@ def _context(row: PassageRow, rank: int, score: float, known: _Known) -> Retriev
         title=row.title,
         source=row.source,
         id=row.id,
-        section=_section(row, known.words) if SECTIONS in row.metadata else " > ".join(row.section) or None,
+        section=_section(row, known.words) if parts else " > ".join(row.section) or None,
         page=row.page,
         start_offset=row.start_offset,
         end_offset=row.end_offset,
-        metadata={name: value for name, value in row.metadata.items() if name != SECTIONS},
+        metadata={name: value for name, value in row.metadata.items() if name != SECTIONS} if parts else row.metadata,
         department=row.department,
         tags=row.tags,
         similarity=known.similarities.get(row.chunk_id),
@@ -450,12 +452,15 @@ class StalenessNotes:
     ) -> dict[int, PassageNote]:
         siblings: dict[int, list[Sibling]] = {}
         for searched, own in found:
-            named = {one.chunk_id: one.document_id for one in own if edition_of(one.source).named}
+            editions = [(one, edition_of(one.source)) for one in own]
+            named = {one.chunk_id: one.document_id for one, edition in editions if edition.dates or edition.versions}
             if named:
                 siblings |= self._repository.siblings(searched.scope, searched.collection, named)
         newer: dict[int, PassageNote] = {}
         for one in results:
-            note = _newest_sibling(one, siblings.get(one.chunk_id, ())) or _newer_result(one, results)
+            note = _newest_sibling(one, siblings[one.chunk_id]) if one.chunk_id in siblings else None
+            if note is None and one.event_time is not None:
+                note = _newer_result(one, one.event_time, results)
             if note is not None:
                 newer[one.chunk_id] = note
         return newer
@@ -489,16 +494,16 @@ def _newest_sibling(passage: RetrievedContext, siblings: Sequence[Sibling]) -> P
     return _newer_document(newest, covered=covered)
 
 
-def _newer_result(passage: RetrievedContext, results: Sequence[RetrievedContext]) -> PassageNote | None:
+def _newer_result(
+    passage: RetrievedContext, event_time: datetime, results: Sequence[RetrievedContext]
+) -> PassageNote | None:
     """Of the other results, the newest that has the same title, is of a later date and covers the same."""
-    if passage.event_time is None:
-        return None
     title = edition_of(passage.title, path=False).group
     newest: RetrievedContext | None = None
     for other in results:
         if other.document_id == passage.document_id or other.event_time is None:
             continue
-        least = passage.event_time if newest is None or newest.event_time is None else newest.event_time
+        least = event_time if newest is None or newest.event_time is None else newest.event_time
         if other.event_time.date() <= least.date() or edition_of(other.title, path=False).group != title:
             continue
         if title and covers_the_same(passage.content, other.content):

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 import psycopg
 from psycopg import ProgrammingError, sql
@@ -69,7 +68,7 @@ class CheckOut:
     """Takes connections out of pools."""
 
     def __init__(self) -> None:
-        self._exhausted: WeakSet[ConnectionPool[Any]] = WeakSet()
+        self._exhausted: set[ConnectionPool[Any]] = set()
 
     def __call__(
         self, pool: ConnectionPool[Connection], wait_seconds: float, revival: Revival | None = None
@@ -363,10 +362,11 @@ def translated_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as exc:
-        raise _translated(exc) from exc
+        raise translated(exc) from exc
 
 
-def _translated(exc: psycopg.Error) -> RecollectError:
+def translated(exc: psycopg.Error) -> RecollectError:
+    """The store's error for one of the driver's."""
     match exc:
         case psycopg.errors.DiskFull():
             return StoreFullError(

@@ -36,6 +36,7 @@ from recollect.store.connections import (
     is_pooled,
     require_dsn,
     roll_back,
+    translated,
     translated_errors,
     usage,
 )
@@ -43,6 +44,8 @@ from recollect.store.connections import Connection as Connection
 from recollect.store.sql import newest_migration
 
 _Result = TypeVar("_Result")
+
+_IDLE = psycopg.pq.TransactionStatus.IDLE
 
 _SET_TENANT = sql.SQL("SET recollect.tenant_id = {}")
 _REQUIRE_ACTIVE = sql.SQL("; SELECT recollect.require_active({})")
@@ -241,8 +244,7 @@ class Database:
         self, scope: Scope, query: LiteralString, params: dict[str, Any], *, prepare: bool | None = None
     ) -> list[TupleRow]:
         """The rows of one statement that needs no transaction, as `single_reads` and `rows` give them."""
-        with self.single_reads(scope) as connection:
-            return connection.execute(query, params, binary=True, prepare=prepare).fetchall()
+        return self._reader()._read(asked_for(scope), query, params, prepare)
 
     def run(self, scope: Scope, query: LiteralString, params: Mapping[str, Any]) -> list[TupleRow]:
         """The rows of one statement, if it gives any, in a transaction of its own."""
@@ -450,6 +452,24 @@ class Database:
             with self._begun(connection, scope, reads=True):
                 yield connection
 
+    def _read(self, scope: Scope, query: LiteralString, params: dict[str, Any], prepare: bool | None) -> list[TupleRow]:
+        """As `_reading`, for one statement. Searches are made of these, so it takes no step that only several need."""
+        connection = self._taken(self._pool)
+        try:
+            with stoppable(partial(cancel, connection)):
+                if not is_pooled(connection):
+                    self._set_tenant(connection, scope)
+                if is_pooled(connection):
+                    with self._begun(connection, scope, reads=True):
+                        return rows(connection, query, params, prepare=prepare)
+                return rows(connection, query, params, prepare=prepare)
+        except psycopg.Error as exc:
+            raise translated(exc) from exc
+        finally:
+            if connection.pgconn.transaction_status != _IDLE:
+                roll_back(connection)
+            self._give_back(connection, self._pool)
+
     def _set_tenant(self, connection: Connection, scope: Scope) -> None:
         """Set the tenant for the session, unless it is so; where the session was not kept, it is given up."""
         tenant = int(scope.tenant_id)
@@ -504,23 +524,29 @@ class Database:
     @contextmanager
     def _connection(self, pool: ConnectionPool[Connection] | None = None) -> Iterator[Connection]:
         pool = pool or self._pool
+        connection = self._taken(pool)
+        try:
+            with stoppable(partial(cancel, connection)), connection:
+                yield connection
+        finally:
+            self._give_back(connection, pool)
+
+    def _taken(self, pool: ConnectionPool[Connection]) -> Connection:
         if pool.closed and not self._closed:
             pool.open()
         if pool is self._pool and time.monotonic() >= self._schema_known_until:
             self._require_known_schema()
         try:
-            connection = self._check_out(pool)
+            return self._check_out(pool)
         except PoolTimeout as exc:
             raise StoreUnavailableError(
                 f"No database connection became free or could be opened in time: {self._server_trouble or exc}"
             ) from exc
-        try:
-            with stoppable(partial(cancel, connection)), connection:
-                yield connection
-        finally:
-            if connection.closed and self._revival is not None:
-                self._revival.doubt()
-            pool.putconn(connection)
+
+    def _give_back(self, connection: Connection, pool: ConnectionPool[Connection]) -> None:
+        if self._revival is not None and connection.closed:
+            self._revival.doubt()
+        pool.putconn(connection)
 
 
 class Repository:

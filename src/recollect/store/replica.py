@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, LiteralString, TypeVar
 from weakref import WeakKeyDictionary
 
 import psycopg
 from cachetools import LRUCache
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
 from recollect.errors import (
@@ -147,6 +148,10 @@ class _Connections(Database):
                 raise StoreUnavailableError("It was promoted, and follows no other server any more.")
             self._replayed[connection] = position
         return position, {row[2]: row[3] for row in found if row[2] is not None}
+
+    def _read(self, scope: Scope, query: LiteralString, params: dict[str, Any], prepare: bool | None) -> list[TupleRow]:
+        with self._reading(scope, self._pool) as connection:
+            return rows(connection, query, params, prepare=prepare)
 
     @contextmanager
     def _reading(self, scope: Scope, pool: ConnectionPool[Connection]) -> Iterator[Connection]:
