@@ -1,9 +1,9 @@
 """Making sure that what was erased is not on disk any more.
 
 PostgreSQL takes a removed row's bytes away only when something is written over them: neither VACUUM nor a checkpoint
-does, and segments of the write-ahead log are used again as they are. So a scrub writes every table anew from the rows
+does, and segments of the write-ahead log stay until a checkpoint. So a scrub writes every table anew from the rows
 that are there, with its indexes and TOAST, and the planner's statistics too; on recollect's own server it also has the
-log's segments removed rather than used again, empties the server's log, and reads every file afterwards.
+log's segments removed (`wal_recycle` is off there), empties the server's log, and reads every file afterwards.
 
 Bytes that are compressed are not found by reading. That none of them is left follows from the files: each one of before
 is gone, and a rewrite that reports a removed row as still needed by somebody is done again.
@@ -232,20 +232,14 @@ def _renew_log(connection: Connection) -> tuple[int, list[str]]:
     """Have every segment of the write-ahead log removed that is there now; returns how many went, and what is left."""
     former = {row[0] for row in rows(connection, _SQL["segments"])}
     left = set(former)
-    connection.execute("ALTER SYSTEM SET wal_recycle = off")
-    connection.execute("SELECT pg_reload_conf()")
-    try:
-        for _ in range(_ROUNDS_OF_LOG):
-            # Also those that were put in place for the time to come: they are written through first.
-            while rows(connection, _SQL["next_segment"])[0][0] <= max(former):
-                connection.execute("SELECT pg_switch_wal()")
-            connection.execute("CHECKPOINT")
-            left = former & {row[0] for row in rows(connection, _SQL["segments"])}
-            if not left:
-                break
-    finally:
-        connection.execute("ALTER SYSTEM RESET wal_recycle")
-        connection.execute("SELECT pg_reload_conf()")
+    for _ in range(_ROUNDS_OF_LOG):
+        # Also those that were put in place for the time to come: they are written through first.
+        while rows(connection, _SQL["next_segment"])[0][0] <= max(former):
+            connection.execute("SELECT pg_switch_wal()")
+        connection.execute("CHECKPOINT")
+        left = former & {row[0] for row in rows(connection, _SQL["segments"])}
+        if not left:
+            break
     return len(former - left), [f"pg_wal/{name}" for name in left]
 
 

@@ -78,6 +78,9 @@ def settings_for(machine: Machine, *, max_connections: int = 100) -> dict[str, s
         "max_logical_replication_workers": "0",
         "io_method": "sync",
         "wal_compression": "on",
+        # A checkpoint removes old segments of the log. Reused, they would hold hundreds of megabytes after a load, and
+        # the bytes of erased rows.
+        "wal_recycle": "off",
         "min_wal_size": "32MB",
         "max_wal_size": "512MB",
         "checkpoint_timeout": "10min",

@@ -59,6 +59,13 @@ def test_a_new_store_is_durable_private_and_in_unicode(tmp_path):
     assert postmaster(tmp_path / "new" / "data") is None
 
 
+def test_a_stopped_store_keeps_no_log_of_what_was_written(data_dir):
+    with EmbeddedServer(data_dir) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        for _ in range(8):
+            connection.execute("SELECT pg_logical_emit_message(false, 'test', 'written'), pg_switch_wal()")
+    assert len(list((data_dir / "pg" / "pg_wal").glob("0*"))) <= 2
+
+
 def test_processes_share_one_server_and_the_last_one_stops_it(data_dir, python):
     first, second = python(HOLDER, data_dir), python(HOLDER, data_dir)
     dsn = ready(first)
