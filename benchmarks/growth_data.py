@@ -2,21 +2,24 @@
 
 In the folder of a size:
 
-- ``documents.jsonl``: what ``recollect import`` reads, documents of ten chunks with their vectors;
+- ``documents.jsonl``: the file for ``recollect import``, documents of ten chunks with their vectors; above two million
+  chunks it is left out, because it takes 3.8 kB a chunk;
 - ``chunks.jsonl`` and ``vectors.npy`` (half precision): the same chunks for the peers;
 - ``metadata.npy``: for each document the values of the fields that filters ask for. ``tenth`` has ten values,
   ``hundredth`` a hundred, ``rare`` ten thousand: by equality they keep 10 %, 1 % and 0.01 % of the documents, and one
-  document at the least;
+  document at the least. ``reader`` is the one group of ten that may read a document: recollect grants it and searches
+  as a member, the peers, which have no rights, filter by it;
 - ``queries.json``, ``queries.npy``: half of them three to twelve words of a chunk as they follow one another, half of
   them words from all over it, embedded with the local model;
 - ``extra.json``, ``extra.npy``: documents to be added to the full store;
 - ``truth.json``: the exact answers. Dense: all inner products. Lexical: BM25 of every chunk, from the same analysis of
-  the same text as recollect's (`bm25_reference.py` does this for real collections), so it holds for recollect only.
+  the same text as recollect's, so it holds for recollect only.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from array import array
 from collections import Counter
@@ -29,16 +32,19 @@ from pathlib import Path
 import numpy as np
 import synthetic
 from harness import say
-from peers.base import Query, Rows
+from peers.base import READER, Query, Rows
 
 #: Fields by the number of their values, and what a filter on them keeps.
-FIELDS = {"tenth": 10, "hundredth": 100, "rare": 10_000}
-FILTERS = {"none": None, "10 %": "tenth", "1 %": "hundredth", "0.01 %": "rare"}
+FIELDS = {"tenth": 10, "hundredth": 100, "rare": 10_000, READER: 10}
+FILTERS = {"none": None, "10 %": "tenth", "1 %": "hundredth", "0.01 %": "rare", "reads 10 %": READER}
 #: So many different values of each field are asked for.
 VALUES = 8
 DEPTH = 30
 K1, B = 1.2, 0.75
 _BLOCK = 50_000
+#: Questions whose inner products with every chunk are in memory at a time.
+_QUESTIONS = 25
+_MOST_AS_DOCUMENTS = 2_000_000
 _WORD = re.compile(r"\w[\w-]*")
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 
@@ -168,21 +174,24 @@ def make(work: Path, sizes: Sizes) -> Path:
 def _corpus(folder: Path, sizes: Sizes, sentences: synthetic.Sentences, pending: Pending) -> None:
     count = -(-sizes.chunks // sizes.chunks_a_document)
     permuted = np.random.default_rng(1).permutation(count)
-    metadata = np.stack([permuted % values for values in FIELDS.values()], axis=1).astype(np.int32)
+    columns = [(permuted // 10 if name == READER else permuted) % values for name, values in FIELDS.items()]
+    metadata = np.stack(columns, axis=1).astype(np.int32)
     np.save(folder / "metadata.npy", metadata)
     shape = (sizes.chunks, sentences.vectors.shape[1])
     vectors = np.lib.format.open_memmap(folder / "vectors.npy", mode="w+", dtype=np.float16, shape=shape)
     made = synthetic.documents(sentences, chunks=sizes.chunks, chunks_a_document=sizes.chunks_a_document)
     done = 0
+    whole = sizes.chunks <= _MOST_AS_DOCUMENTS
     with (
-        (folder / "documents.jsonl").open("w", encoding="utf-8") as documents,
+        (folder / "documents.jsonl" if whole else Path(os.devnull)).open("w", encoding="utf-8") as documents,
         (folder / "chunks.jsonl").open("w", encoding="utf-8") as chunks,
     ):
         for number, document in enumerate(made):
             own = document.vectors.astype(np.float16)
             vectors[done : done + len(own)] = own
             values = {name: int(value) for name, value in zip(FIELDS, metadata[number], strict=True)}
-            documents.write(import_line(str(number), document.paragraphs, own, values) + "\n")
+            if whole:
+                documents.write(import_line(str(number), document.paragraphs, own, values) + "\n")
             for start, text in zip(_starts(document.paragraphs), document.paragraphs, strict=True):
                 record = {"id": f"{number}:{start}", "text": text, "metadata": values}
                 chunks.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -203,16 +212,23 @@ def _corpus(folder: Path, sizes: Sizes, sentences: synthetic.Sentences, pending:
 def import_line(source: str, paragraphs: Sequence[str], vectors: np.ndarray, metadata: dict[str, int]) -> str:
     """A document as ``recollect import`` reads it: in the flat form where it is a single chunk."""
     numbers = [f"[{','.join(f'{value:.5g}' for value in vector)}]" for vector in vectors.tolist()]
-    about = json.dumps(metadata)
+    kept, granted = described(metadata)
+    about = f'"metadata":{json.dumps(kept)},"permissions":{json.dumps(granted)}'
     if len(paragraphs) == 1:
         text = json.dumps(paragraphs[0], ensure_ascii=False)
-        return f'{{"id":"{source}","text":{text},"metadata":{about},"embedding":{numbers[0]}}}'
+        return f'{{"id":"{source}","text":{text},{about},"embedding":{numbers[0]}}}'
     chunks = ",".join(
         f'{{"start_offset":{start},"end_offset":{start + len(text)},"embedding":{vector}}}'
         for start, text, vector in zip(_starts(paragraphs), paragraphs, numbers, strict=True)
     )
     content = json.dumps("\n\n".join(paragraphs), ensure_ascii=False)
-    return f'{{"source":"{source}","content":{content},"metadata":{about},"chunks":[{chunks}]}}'
+    return f'{{"source":"{source}","content":{content},{about},"chunks":[{chunks}]}}'
+
+
+def described(metadata: dict[str, int]) -> tuple[dict[str, int], list[str]]:
+    """The metadata of a document in recollect, and who may read it."""
+    kept = {name: value for name, value in metadata.items() if name != READER}
+    return kept, [f"group:{READER}{metadata[READER]}"]
 
 
 def _starts(paragraphs: Sequence[str]) -> list[int]:
@@ -250,11 +266,12 @@ def write_truth(data: DataSet) -> None:
     owner = np.arange(data.chunks) // data.chunks_a_document
     identifiers = _identifiers(data)
     truth: dict[str, dict[str, list]] = {retriever: {name: [] for name in FILTERS} for retriever in scorers}
-    for name in FILTERS:
-        for number, query in enumerate(data.filtered(name)):
-            kept = data.kept(query)[owner]
-            for retriever, scorer in scorers.items():
-                scores = scorer.scores(number)
+    filtered = {name: data.filtered(name) for name in FILTERS}
+    for number in range(len(data.queries)):
+        every = {retriever: scorer.scores(number) for retriever, scorer in scorers.items()}
+        for name in FILTERS:
+            kept = data.kept(filtered[name][number])[owner]
+            for retriever, scores in every.items():
                 allowed = kept & (scores > 0) if retriever == "lexical" else kept
                 best = _best(scores, allowed)
                 ids = [identifiers[chunk] for chunk in best]
@@ -278,20 +295,21 @@ def _best(scores: np.ndarray, allowed: np.ndarray) -> np.ndarray:
 
 
 class DenseTruth:
-    """Every inner product of a question, kept for the filters."""
+    """Every inner product of a question; of some questions at a time, which are asked for in order."""
 
     def __init__(self, data: DataSet) -> None:
-        vectors = np.load(data.folder / "vectors.npy", mmap_mode="r")
-        questions = np.stack([query.vector for query in data.queries])
-        parts = []
-        for start in range(0, data.chunks, _BLOCK):
-            block = vectors[start : start + _BLOCK].astype(np.float32)
-            block /= np.linalg.norm(block, axis=1, keepdims=True)
-            parts.append(questions @ block.T)
-        self._scores = np.concatenate(parts, axis=1)
+        self._vectors = np.load(data.folder / "vectors.npy", mmap_mode="r")
+        self._questions = np.stack([query.vector for query in data.queries])
+        self._scores = np.empty((_QUESTIONS, data.chunks), np.float32)
 
     def scores(self, number: int) -> np.ndarray:
-        return self._scores[number]
+        if number % _QUESTIONS == 0:
+            questions = self._questions[number : number + _QUESTIONS]
+            for start in range(0, len(self._vectors), _BLOCK):
+                block = self._vectors[start : start + _BLOCK].astype(np.float32)
+                block /= np.linalg.norm(block, axis=1, keepdims=True)
+                self._scores[: len(questions), start : start + len(block)] = questions @ block.T
+        return self._scores[number % _QUESTIONS]
 
 
 class LexicalTruth:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -48,8 +49,10 @@ def measure(system: Measured, data: DataSet, *, seconds: float = CELL_SECONDS) -
     system.open()
     opened = time.perf_counter() - start
     start = time.perf_counter()
-    system.search(system.modes[-1], data.queries[0])
+    system.search(best_mode(system), data.queries[0])
     found: dict = {"open_seconds": round(opened, 3), "first_query_ms": _ms(time.perf_counter() - start)}
+    warm(lambda query: system.search(best_mode(system), query), data.queries)
+    found["first_use"] = [first_use(system, data, name) for name in FILTERS if FILTERS[name]]
     found["cells"] = [cell(system, data, mode, name, seconds=seconds) for mode in system.modes for name in FILTERS]
     found["memory_mb"] = {"before opening": round(bare), "one caller": round(memory_of(system))}
     found["insert"] = inserts(system, data)
@@ -57,6 +60,27 @@ def measure(system: Measured, data: DataSet, *, seconds: float = CELL_SECONDS) -
     found["versions"] = versions(system.packages)
     found["notes"] = system.notes
     return found
+
+
+def best_mode(system: Measured) -> str:
+    """By both retrievers, where it has both."""
+    return "hybrid" if "hybrid" in system.modes else system.modes[0]
+
+
+def first_use(system: Measured, data: DataSet, name: str) -> dict:
+    """Milliseconds of the first search below each value of a filter, or as each principal; what it needs included."""
+    firsts: dict[int, Query] = {}
+    for query in data.filtered(name):
+        firsts.setdefault(query.value, query)
+    times = []
+    for query in firsts.values():
+        start = time.perf_counter()
+        system.prepare([query])
+        system.search(best_mode(system), query)
+        times.append(time.perf_counter() - start)
+    result = {"filter": name, **latencies(times)}
+    say(result)
+    return result
 
 
 def cell(system: Measured, data: DataSet, mode: str, name: str, *, seconds: float) -> dict:
@@ -75,6 +99,8 @@ def cell(system: Measured, data: DataSet, mode: str, name: str, *, seconds: floa
         if time.perf_counter() - begun > seconds and len(times) >= LEAST_QUERIES:
             break
     result = {"mode": mode, "filter": name, **latencies(times), **judged(system, data, mode, name, answers)}
+    if system.path:
+        result["path"] = system.path
     say(result)
     return result
 
@@ -147,8 +173,7 @@ def same_ranking(truth: dict, found: Sequence[str]) -> bool:
 def all_callers(system: Measured, data: DataSet) -> dict:
     """Several callers at once, unless they would queue for longer than a minute."""
     system.open()
-    mode = "hybrid" if "hybrid" in system.modes else system.modes[0]
-    cells = []
+    mode, cells = best_mode(system), []
     for name in ("none", "1 %"):
         queries = data.filtered(name)
         system.prepare(queries)
@@ -205,25 +230,24 @@ def concurrent(system: Measured, data: DataSet, mode: str, name: str, callers: i
 
 
 def inserts(system: Measured, data: DataSet) -> dict:
-    """One document more, until both retrievers find it."""
-    retrievers = [mode for mode in ("dense", "lexical") if mode in system.modes]
+    """One document more: from the call that adds it to the reply of a hybrid search that finds it."""
     stored: list[float] = []
-    seen: dict[str, list[float]] = {retriever: [] for retriever in retrievers}
+    seen: list[float] = []
+    searches: list[int] = []
     begun = time.perf_counter()
     run = f"{int(time.time()):x}"
     for rows in (newcomer(rows, run) for rows in data.extra[:INSERTS]):
         start = time.perf_counter()
         system.add(rows)
         stored.append(time.perf_counter() - start)
-        for retriever in retrievers:
+        searches.append(until_found(system, best_mode(system), rows))
+        seen.append(time.perf_counter() - start)
+        for retriever in {"dense", "lexical"}.intersection(system.modes):
             until_found(system, retriever, rows)
-            seen[retriever].append(time.perf_counter() - start)
         if time.perf_counter() - begun > INSERT_SECONDS:
             break
-    both = [max(times) for times in zip(*seen.values(), strict=True)]
     result = {"documents": len(stored), "stored_ms": _ms(float(np.median(stored)))}
-    result |= {f"{retriever}_ms": _ms(float(np.median(times))) for retriever, times in seen.items()}
-    result |= {"both_ms": _ms(float(np.median(both))), "slowest_ms": _ms(max(both))}
+    result |= {"found_ms": _ms(float(np.median(seen))), "slowest_ms": _ms(max(seen)), "searches": max(searches)}
     say(result)
     return result
 
@@ -234,14 +258,17 @@ def newcomer(rows: Rows, run: str) -> Rows:
     return Rows([identifier], [text], rows.vectors, [dict.fromkeys(rows.metadata[0], -1)])
 
 
-def until_found(system: Measured, retriever: str, rows: Rows) -> None:
-    """Search for a document by its vector or by the word that only it has, until it is found."""
+def until_found(system: Measured, mode: str, rows: Rows) -> int:
+    """Search for a document by its vector and the word that only it has, until it is found; gives how many it took."""
     query = Query(rows.texts[0].split()[-1], rows.vectors[0])
     end = time.perf_counter() + FOUND_WITHIN_SECONDS
     document = rows.ids[0].partition(":")[0]
-    while document not in [identifier.partition(":")[0] for identifier, _ in system.search(retriever, query)]:
+    for number in itertools.count(1):
+        if document in [identifier.partition(":")[0] for identifier, _ in system.search(mode, query)]:
+            return number
         if time.perf_counter() > end:
-            raise SystemExit(f"{system.title}: a new document is not found by the {retriever} retriever")
+            raise SystemExit(f"{system.title}: a new document is not found by a {mode} search")
+    raise AssertionError
 
 
 def memory_of(system: Measured) -> float:
@@ -303,6 +330,26 @@ def repeated(search: Callable[[Query], object], queries: Sequence[Query]) -> dic
         search(query)
         times.append(time.perf_counter() - start)
     return latencies(times)
+
+
+def function_calls(search: Callable[[Query], object], queries: Sequence[Query]) -> int:
+    """Python functions that a warm search calls in the thread of its caller, in the median of some questions."""
+    counts = []
+    for query in queries[:WARM_QUERIES]:
+        search(query)
+        called = 0
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            nonlocal called
+            called += event == "call"
+
+        sys.setprofile(count)
+        try:
+            search(query)
+        finally:
+            sys.setprofile(None)
+        counts.append(called)
+    return int(np.median(counts))
 
 
 def write(file: Path, found: dict) -> None:

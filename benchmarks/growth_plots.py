@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from growth_report import FILTERS, MODES, TITLES, Result
+from growth_report import FILTERS, MODES, TITLES, Figure, Result, of_cell
 
-Figure = Callable[[Result], float | None]
-COLOURS = dict(zip(TITLES, ("#1f6feb", "#d1242f", "#9a6700", "#8250df", "#1a7f37", "#57606a"), strict=True))
-DASHES = {"hybrid": "-", "hybrid, reranked": "--", "dense": ":", "lexical": "-."}
+COLOURS = dict(zip(TITLES, ("#1f6feb", "#1a7f37", "#d1242f", "#9a6700", "#8250df"), strict=True))
+DASHES = ("-", "--", "-.", ":", (0, (1, 3)))
 
 
 def draw(results: Sequence[Result], folder: Path) -> list[Path]:
@@ -21,66 +20,27 @@ def draw(results: Sequence[Result], folder: Path) -> list[Path]:
     mpl.rcParams.update({"svg.hashsalt": "growth", "svg.fonttype": "none", "font.size": 9, "figure.figsize": (6, 3.6)})
     folder.mkdir(parents=True, exist_ok=True)
     results = [one for one in results if not one.flat]
+    ours = {f"recollect, {mode}": of_cell(mode, "none") for mode in MODES}
+    below = {f"recollect, {name}": of_cell("hybrid", name) for name in FILTERS}
     return [
-        _modes(results, folder / "growth-latency.svg"),
-        _filters(results, folder / "growth-filters.svg"),
-        _systems(results, folder / "growth-ingest.svg", "chunks stored a second", _at("fill", "rows_per_second")),
-        _systems(results, folder / "growth-memory.svg", "memory, MB", _at("measure", "memory_mb", "one caller")),
-        _systems(results, folder / "growth-disk.svg", "disk, MB", _at("measure", "disk_mb")),
-        _systems(results, folder / "growth-insert.svg", "a new document, ms", _at("measure", "insert", "both_ms")),
+        _chart(results, ours, of_cell("hybrid", "none"), folder / "growth-latency.svg"),
+        _chart(results, below, of_cell("hybrid", "1 %"), folder / "growth-filters.svg"),
     ]
 
 
-def _modes(results: Sequence[Result], file: Path) -> Path:
-    lines = {
-        (f"recollect, {mode}", COLOURS["recollect"], DASHES[mode]): _points(results, "recollect", _p50(mode, "none"))
-        for mode in MODES
-    }
-    for system in TITLES:
-        mode = "dense" if system == "chroma" else "hybrid"
-        if system != "recollect":
-            name = TITLES[system] + ("" if system == "chroma" else ", hybrid")
-            lines[name, COLOURS[system], DASHES[mode]] = _points(results, system, _p50(mode, "none"))
-    return _chart(lines, file, "p50, ms")
-
-
-def _filters(results: Sequence[Result], file: Path) -> Path:
-    lines = {}
-    for name, dash in zip(FILTERS, ("-", "--", "-.", ":"), strict=True):
-        label = "no filter" if name == "none" else f"a filter that keeps {name}"
-        lines[f"recollect, {label}", COLOURS["recollect"], dash] = _points(results, "recollect", _p50("hybrid", name))
-    for system in ("llamaindex", "txtai", "haystack", "lancedb"):
-        name = f"{TITLES[system]}, 1 %"
-        lines[name, COLOURS[system], "-."] = _points(results, system, _p50("hybrid", "1 %"))
-    return _chart(lines, file, "hybrid, p50, ms")
-
-
-def _systems(results: Sequence[Result], file: Path, label: str, figure: Figure) -> Path:
-    lines = {(TITLES[name], COLOURS[name], "-"): _points(results, name, figure) for name in TITLES}
-    return _chart(lines, file, label)
-
-
-def _points(results: Sequence[Result], system: str, figure: Figure) -> list[tuple[int, float]]:
-    found = [(one.chunks, figure(one)) for one in results if one.system == system]
-    return [(chunks, value) for chunks, value in found if value]
-
-
-def _p50(mode: str, name: str) -> Figure:
-    return lambda one: (one.cell(mode, name) or {}).get("p50_ms")
-
-
-def _at(*keys: str) -> Figure:
-    return lambda one: one.value(*keys)
-
-
-def _chart(lines: dict, file: Path, label: str) -> Path:
+def _chart(results: Sequence[Result], ours: dict[str, Figure], peers: Figure, file: Path) -> Path:
+    """Lines of recollect's by their labels, and one line for each peer."""
     from matplotlib import pyplot, ticker
 
+    lines = [(label, "recollect", figure, dash) for (label, figure), dash in zip(ours.items(), DASHES, strict=False)]
+    lines += [(title, name, peers, "-") for name, title in TITLES.items() if name != "recollect"]
     figure, axes = pyplot.subplots()
-    for (name, colour, dash), points in lines.items():
+    for label, name, found, dash in lines:
+        points = [(one.chunks, value) for one in results if one.system == name and (value := found(one))]
         if points:
-            axes.plot(*zip(*points, strict=True), label=name, color=colour, linestyle=dash, marker="o", markersize=3.5)
-    axes.set(xscale="log", yscale="log", xlabel="chunks", ylabel=label)
+            style = {"color": COLOURS[name], "linestyle": dash, "marker": "o", "markersize": 3.5}
+            axes.plot(*zip(*points, strict=True), label=label, **style)
+    axes.set(xscale="log", yscale="log", xlabel="chunks", ylabel=f"{file.stem.partition('-')[2]}: p50, ms")
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_formatter(ticker.NullFormatter())
     axes.yaxis.set_major_formatter("{x:,.10g}")

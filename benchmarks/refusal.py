@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import platformdirs
+from harness import model_cache
 
 from recollect.answer.extractive import ExtractionOptions, read
 from recollect.answer.refusal import RefusalRule, Support
@@ -271,7 +271,7 @@ def report(title: str, cases: Sequence[Case], rule: RefusalRule) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, default=ROOT / "../shared/data")
-    parser.add_argument("--models", type=Path, default=platformdirs.user_cache_path("recollect") / "models")
+    parser.add_argument("--models", type=Path, default=model_cache())
     parser.add_argument("--fit", action="store_true", help="also print a rule fitted to everything")
     arguments = parser.parse_args()
     cases = list(Bench(arguments.shared, arguments.models).cases())

@@ -1,8 +1,8 @@
 r"""The server under load, asked by a generator on the same machine.
 
-Uses the store that ``query_speed.py build`` has made (100,000 chunks). Run from the repository root::
+Uses a store of the chunks that ``growth.py data`` has made. Run from the repository root::
 
-    python benchmarks/query_speed.py build --work ../query-bench
+    python benchmarks/server_load.py build --work ../query-bench --documents ../growth/data/100000/documents.jsonl
     python benchmarks/server_load.py search --work ../query-bench     # requests a second, latencies, 16 callers
     python benchmarks/server_load.py share --work ../query-bench      # what a request costs beside its search
     python benchmarks/server_load.py cost --work ../query-bench       # CPU time of a request, by process; also of
@@ -12,8 +12,9 @@ Uses the store that ``query_speed.py build`` has made (100,000 chunks). Run from
                                                                       # heaviest searches in a loop
 
 The server is a process of its own, `recollect.server.running.serve`. Each search embeds its question with the real
-model, reranking is as configured, and no reply comes from the cache. The generator speaks HTTP over kept connections
-itself: a client library would take as much of the two cores as the server does.
+model, reranking is as configured, and no reply comes from the cache. The server is warm: before it is measured it has
+said that the collection is resident, where it has such copies. The generator speaks HTTP over kept connections itself:
+a client library would take as much of the two cores as the server does.
 """
 
 from __future__ import annotations
@@ -33,12 +34,16 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import synthetic
 from harness import machine, model_cache, percentile, say, server_processes, table, versions
 
 from recollect import Document, RAGConfig, RAGPipeline
+from recollect.config.retrieval import RetrievalConfig
 from recollect.embedding.base import Vectors
 
 COLLECTION = "large"
+QUESTIONS = 450
+RESIDENT_SECONDS = 60.0
 # As long as answers of models are, in pieces as they come.
 SENTENCES, PIECES_A_SECOND = 40, 20
 # As much as one search may ask for, and a tenant that asks for little meanwhile.
@@ -89,6 +94,15 @@ def open_store(work: Path, *, scripted: bool = False, before_reply: bool = False
     return RAGPipeline(config, embedder=QueryModel(), chat_model=SlowModel() if scripted else None)
 
 
+def build(arguments: argparse.Namespace) -> None:
+    with open_store(arguments.work) as rag:
+        report = rag.view(collections=COLLECTION).collections.import_file(arguments.documents)
+    if report.failed:
+        raise SystemExit(f"not everything is stored: {report.errors[:3]}")
+    (arguments.work / "questions.json").write_text(json.dumps(synthetic.questions(QUESTIONS)), encoding="utf-8")
+    say(f"{report.chunks:,} chunks stored")
+
+
 def serve(work: Path, *, scripted: bool, before_reply: bool) -> None:
     from recollect.server.running import serve as run
 
@@ -108,6 +122,8 @@ def served(
         assert process.stdout is not None
         host, _, port = process.stdout.readline().strip().removeprefix("http://").partition(":")
         try:
+            if source is None and "resident_memory_mb" in RetrievalConfig.model_fields:
+                asyncio.run(until_resident(host, int(port), work))
             yield host, int(port), psutil.Process(process.pid)
         finally:
             process.terminate()
@@ -135,13 +151,23 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sent: 
     return body
 
 
+async def until_resident(host: str, port: int, work: Path) -> None:
+    """Search until replies come from the copy in the server's process, for a minute at most."""
+    questions = json.loads((work / "questions.json").read_text(encoding="utf-8"))
+    reader, writer = await asyncio.open_connection(host, port)
+    end, path = time.perf_counter() + RESIDENT_SECONDS, None
+    while path != "resident" and time.perf_counter() < end:
+        reply = await ask(reader, writer, request("/v1/search", {"query": questions[0], "collection": COLLECTION}))
+        path = json.loads(reply)["paths"].get("dense")
+        await asyncio.sleep(0.05)
+    writer.close()
+    say(f"vectors are found by: {path}")
+
+
 def search(arguments: argparse.Namespace) -> None:
     questions = json.loads((arguments.work / "questions.json").read_text(encoding="utf-8"))
     rows = []
     with served(arguments.work, before_reply=arguments.before_reply) as (host, port, process):
-        begun = time.perf_counter()
-        asyncio.run(callers(host, port, questions, count=1, seconds=0))
-        say(f"first request after {time.perf_counter() - begun:.2f} s")
         asyncio.run(callers(host, port, questions, count=4, seconds=5))
         for count in (1, 4, 16):
             times = asyncio.run(callers(host, port, questions, count=count, seconds=arguments.seconds))
@@ -336,8 +362,9 @@ async def together(host: str, port: int, count: int, *, watch: psutil.Process | 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The server under load.")
-    parser.add_argument("step", choices=("search", "share", "cost", "streams", "stall", "serve"))
-    parser.add_argument("--work", type=Path, required=True, help="the folder that query_speed.py build was given")
+    parser.add_argument("step", choices=("build", "search", "share", "cost", "streams", "stall", "serve"))
+    parser.add_argument("--work", type=Path, required=True, help="a folder for the store and the questions")
+    parser.add_argument("--documents", type=Path, help="of growth.py data: what build stores")
     parser.add_argument("--seconds", type=float, default=20.0, help="each number of callers asks so long")
     parser.add_argument("--streams", type=int, default=200)
     parser.add_argument(
@@ -351,7 +378,8 @@ def main() -> None:
     if arguments.step == "serve":
         serve(arguments.work, scripted=arguments.scripted, before_reply=arguments.before_reply)
     else:
-        {"search": search, "share": share, "cost": cost, "streams": streams, "stall": stall}[arguments.step](arguments)
+        steps = {"build": build, "search": search, "share": share, "cost": cost, "streams": streams, "stall": stall}
+        steps[arguments.step](arguments)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,10 @@ TOP_K = 10
 CANDIDATES = 50
 
 #: By the name of the command line; ``recollect`` runs in this project's environment, the others in the peers'.
-NAMES = ("recollect", "llamaindex", "haystack", "txtai", "chroma", "lancedb")
+NAMES = ("recollect", "lancedb", "llamaindex", "txtai", "milvus")
+
+#: The field that names the only group of readers of a document: a right in recollect, a filter elsewhere.
+READER = "reader"
 
 Found = list[tuple[str, str]]
 
@@ -48,6 +51,7 @@ class DataSet(Protocol):
     """The files of one size; `growth_data.DataSet` is one."""
 
     documents: Path
+    chunks_a_document: int
 
     def rows(self, batch: int) -> Iterator[Rows]:
         """Every chunk, in batches."""
@@ -63,6 +67,7 @@ class Measured(Protocol):
         modes: What it can search by: some of ``dense``, ``lexical``, ``hybrid``, ``hybrid, reranked``.
         notes: What one should know about its figures.
         same_words: Whether it indexes the words that the exact lexical answers were computed from.
+        path: How the last search found its vectors, where the system tells.
     """
 
     title: str
@@ -70,6 +75,7 @@ class Measured(Protocol):
     modes: Sequence[str]
     notes: str
     same_words: bool
+    path: str
 
     def fill(self, data: DataSet) -> None:
         """Store everything; when this returns, everything can be searched, also from another process after `open`."""
@@ -88,7 +94,7 @@ class Measured(Protocol):
         ...
 
     def add(self, rows: Rows) -> None:
-        """Store one more document, and do what it takes to find it."""
+        """Store one more document, and do what it takes for the next search to find it."""
         ...
 
     def processes(self) -> list[int]:
@@ -112,6 +118,7 @@ class Base:
     modes: Sequence[str] = ("dense", "lexical", "hybrid")
     notes = ""
     same_words = False
+    path = ""
 
     def __init__(self, store: Path) -> None:
         self.store = store

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from growth_data import described
 from growth_measure import whole_queries
-from harness import OURS, server_processes
+from harness import OURS, say, server_processes
 
-from peers.base import TOP_K, Base, DataSet, Found, Query, Rows
-from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
+from peers.base import READER, TOP_K, Base, DataSet, Found, Query, Rows
+from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
+from recollect.config.retrieval import RetrievalConfig
 from recollect.embedding.models import DEFAULT_MODEL
+from recollect.ingest.records import ImportedDocument
+from recollect.model import Chunk
+from recollect.pipeline.ingesting import store_records
 
 COLLECTION = "growth"
+#: Searches are made for so long until the collection is resident in this process.
+RESIDENT_SECONDS = 60.0
 
 
 class KnownVectors:
@@ -64,16 +72,32 @@ class System(Base):
         }
 
     def fill(self, data: DataSet) -> None:
-        report = self._rag.view(collections=COLLECTION).collections.import_file(data.documents)
+        view = self._rag.view(collections=COLLECTION)
+        if data.documents.is_file():
+            report = view.collections.import_file(data.documents)
+        else:
+            report = store_records(view.standpoint, records(data), named=COLLECTION, force=False)
         if report.failed:
             raise SystemExit(f"not everything is stored: {report.errors[:3]}")
 
     def open(self) -> None:
         self._rag.collections.ensure(COLLECTION)
+        self._until_resident()
+
+    def _until_resident(self) -> None:
+        """Search until replies come from the copy in this process, where this version has one."""
+        if "resident_memory_mb" not in RetrievalConfig.model_fields:
+            return
+        query = Query("a question that nobody asks", np.full(self._known.dimension, 0.051, np.float32))
+        end = time.perf_counter() + RESIDENT_SECONDS
+        while self.path != "resident" and time.perf_counter() < end:
+            self.search("hybrid", query)
+            time.sleep(0.05)
+        say(f"vectors are found by: {self.path}")
 
     def search(self, mode: str, query: Query) -> Found:
         self._known.vectors[_key(query.text)] = self._known.now = query.vector
-        return self._found(query.text, self._filtered(mode, query))
+        return self._found(query.text, self._filtered(mode, query), _reader(query))
 
     def add(self, rows: Rows) -> None:
         self._known.now = rows.vectors[0]
@@ -91,6 +115,7 @@ class System(Base):
         """Questions in words: embedded by the local model, with and without the default reranking."""
         self._rag.close()
         self._rag = RAGPipeline(self.config)
+        self._until_resident()
         parts = len(texts) // 2
         # Vectors of questions are kept: no question is asked twice.
         shares = {"hybrid": texts[:parts], "hybrid, reranked": texts[parts:]}
@@ -101,13 +126,42 @@ class System(Base):
 
     def _filtered(self, mode: str, query: Query) -> RetrievalOptions:
         options = self._options[mode]
-        if query.field is None:
+        if query.field in {None, READER}:
             return options
         return replace(options, metadata_filters={query.field: query.value})
 
-    def _found(self, text: str, options: RetrievalOptions) -> Found:
-        reply = self._rag.view(collections=COLLECTION).search(text, options)
+    def _found(self, text: str, options: RetrievalOptions, principal: Principal | None = None) -> Found:
+        reply = self._rag.view(collections=COLLECTION, principal=principal).search(text, options)
+        self.path = str(reply.paths.get("dense", ""))
         return [(f"{one.source}:{one.start_offset}", one.content) for one in reply.results]
+
+
+def _reader(query: Query) -> Principal | None:
+    """Who asks: the owner, or a member of one of ten groups."""
+    if query.field != READER:
+        return None
+    return Principal(user_id="somebody", groups=(f"{READER}{query.value}",))
+
+
+def records(data: DataSet) -> Iterator[ImportedDocument]:
+    """Every document with its chunks and vectors, as `import_file` reads them out of ``documents.jsonl``."""
+    size = data.chunks_a_document
+    for rows in data.rows(1_000 * size):
+        for start in range(0, len(rows.ids), size):
+            texts = rows.texts[start : start + size]
+            offsets = [int(identifier.partition(":")[2]) for identifier in rows.ids[start : start + size]]
+            chunks = tuple(
+                Chunk(text=text, position=position, start_offset=offset, end_offset=offset + len(text))
+                for position, (text, offset) in enumerate(zip(texts, offsets, strict=True))
+            )
+            metadata, permissions = described(rows.metadata[start])
+            document = Document(
+                content="\n\n".join(texts),
+                source=rows.ids[start].partition(":")[0],
+                metadata=metadata,
+                permissions=tuple(permissions),
+            )
+            yield ImportedDocument(0, document, chunks, rows.vectors[start : start + size])
 
 
 def _key(text: str) -> bytes:
