@@ -29,7 +29,7 @@ from harness import Clock, machine, offline, say
 from peers.base import NAMES, make
 
 #: Nobody reports home, txtai may call our function for vectors, LanceDB keeps its warnings about each query to itself.
-ENVIRONMENT = {"ALLOW_RESOLVE_TRANSFORM": "True", "LANCE_LOG": "error"}
+ENVIRONMENT = {"ALLOW_RESOLVE_TRANSFORM": "True", "LANCEDB_LOG": "error"}
 STEPS = ("fill", "measure", "callers", "repeated", "whole")
 
 

@@ -128,7 +128,8 @@ class Goal:
             passed = [reached <= aim if self.most else reached >= aim for aim in self.aim]
             verdict = "reached" if passed[0] else "at least" if passed[-1] else "missed"
         aim = " / ".join(f"{'≤ ' if self.most else ''}{value:,g}" for value in self.aim)
-        return [self.what, shown(own), f"{shown(peer)} {theirs.get(peer, '')}", shown(ratio), aim or "–", verdict]
+        best = f"{_figure(peer)} {theirs[peer]}" if peer else "–"
+        return [self.what, _figure(own), best, shown(ratio), aim or "–", verdict]
 
 
 def goals(results: Sequence[Result]) -> str:
@@ -293,6 +294,10 @@ def growth(results: Iterable[Result]) -> str:
 def shown(value: float | None, digits: int = 2) -> str:
     """A figure, or a dash."""
     return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def _figure(value: float | None) -> str:
+    return shown(value, 0 if value and value >= 100 else 2)
 
 
 def _selection(name: str) -> str:
