@@ -217,6 +217,7 @@ class Mender:
             for _, _, space_id in rows(connection, _WRITER["hold_collection"], params):
                 require_same_space(collection, space_id)
             connection.execute(_WRITER["lock_documents_by_id"], params)
+            connection.execute(_SQL["note_versions"], params)
             yield connection, dict(params)
             connection.execute(_SQL["lock_state"], params)
             connection.execute(_SQL["recount"], params)
@@ -368,6 +369,8 @@ def _make(
         if without_doubles:
             key = definition[definition.rindex("(") + 1 : definition.rindex(")")] if table in _DERIVED else "t::text"
             connection.execute(_DROP_DOUBLES.format(owner, sql.SQL(key), owner))
+            # Whoever keeps a copy of a collection may have either of two: it is copied whole.
+            connection.execute("UPDATE recollect.collection_state SET revision_id = gen_random_uuid()")
         connection.execute(make)
 
 

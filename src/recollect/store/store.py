@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.store.access_log import AccessLogRepository
     from recollect.store.activity import ActivityRepository, SearchHealthRepository
     from recollect.store.admission import IdempotencyRepository, LimitRepository
+    from recollect.store.changes import ChangeRepository
     from recollect.store.closing import AttachmentRepository, ExpiryRepository
     from recollect.store.collections import CollectionNoteRepository, CollectionRepository
     from recollect.store.contents import ContentRepository
@@ -105,6 +106,7 @@ class Store:
     contents: ContentRepository = _made_on_use("contents", "ContentRepository")
     documents: DocumentRepository = _made_on_use("documents", "DocumentRepository")
     document_sessions: DocumentSessionRepository = _made_on_use("document_sessions", "DocumentSessionRepository")
+    changes: ChangeRepository = _made_on_use("changes", "ChangeRepository")
     expiry: ExpiryRepository = _made_on_use("closing", "ExpiryRepository")
     audit: AuditRepository = _made_on_use("logs", "AuditRepository")
     uploads: UploadRepository = _made_on_use("files", "UploadRepository")

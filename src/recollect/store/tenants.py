@@ -317,6 +317,7 @@ DERIVED = frozenset(
         "chunk_lexical",
         "chunk_token_vectors",
         "chunk_vectors",
+        "collection_changes",
         "embedding_cache",
         "episode_lexical",
         "session_terms",

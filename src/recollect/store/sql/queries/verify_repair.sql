@@ -14,6 +14,12 @@ SELECT %(tenant_id)s, u.collection_id, u.access_id, '{}'
 -- touch_collections: replies that are cached were made by other rights
 UPDATE collection_state SET revision = revision + 1 WHERE tenant_id = %(tenant_id)s
 
+-- note_versions: rows of their chunks are about to change, beside them
+INSERT INTO collection_changes (tenant_id, collection_id, version_ids)
+SELECT v.tenant_id, v.collection_id, array_agg(v.version_id) FROM document_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.document_id = ANY (%(document_ids)s)
+GROUP BY v.tenant_id, v.collection_id ORDER BY v.collection_id
+
 -- lock_state: the counters come last, as everywhere; who waits for them sees what was written before
 SELECT 1 FROM collection_state WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s FOR UPDATE
 

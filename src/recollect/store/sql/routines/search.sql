@@ -158,11 +158,15 @@ BEGIN
 END
 $$;
 
--- Recounts a collection's document frequencies and average length. Returns false where another session is at it.
+-- Recounts a collection's document frequencies and average length. Where they are others, that is a revision of its own.
+-- Returns false where another session is at it.
 CREATE OR REPLACE FUNCTION refresh_term_stats(p_tenant int, p_collection int) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     counted bigint;
+    chunks bigint;
+    terms bigint;
+    differs boolean;
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('recollect.term_stats'), p_collection) THEN
         RETURN false;
@@ -183,15 +187,23 @@ BEGIN
         GROUP BY l.lexeme;
     DELETE FROM term_stats t WHERE t.tenant_id = p_tenant AND t.collection_id = p_collection
         AND NOT EXISTS (SELECT FROM fresh_term_stats f WHERE f.lexeme = t.lexeme);
+    differs := FOUND;
     INSERT INTO term_stats AS t (tenant_id, collection_id, lexeme, document_frequency)
         SELECT p_tenant, p_collection, f.lexeme, f.document_frequency FROM fresh_term_stats f
         ON CONFLICT (tenant_id, collection_id, lexeme) DO UPDATE
             SET document_frequency = excluded.document_frequency
             WHERE t.document_frequency <> excluded.document_frequency;
+    differs := differs OR FOUND;
+    SELECT count(*), coalesce(sum(c.length), 0) INTO chunks, terms FROM chunk_lexical c
+        WHERE c.tenant_id = p_tenant AND c.collection_id = p_collection AND c.known_to = 'infinity';
+    SELECT differs OR s.stats_chunks <> chunks OR s.stats_terms <> terms INTO differs FROM collection_state s
+        WHERE s.tenant_id = p_tenant AND s.collection_id = p_collection;
+    IF differs THEN
+        INSERT INTO collection_changes (tenant_id, collection_id, version_ids) VALUES (p_tenant, p_collection, '{0}');
+    END IF;
     UPDATE collection_state s
-        SET stats_pending = s.stats_pending - counted, stats_chunks = n.chunks, stats_terms = n.terms
-        FROM (SELECT count(*) AS chunks, coalesce(sum(c.length), 0) AS terms FROM chunk_lexical c
-              WHERE c.tenant_id = p_tenant AND c.collection_id = p_collection AND c.known_to = 'infinity') n
+        SET stats_pending = s.stats_pending - counted, stats_chunks = chunks, stats_terms = terms,
+            revision = s.revision + differs::int
         WHERE s.tenant_id = p_tenant AND s.collection_id = p_collection;
     DROP TABLE fresh_term_stats;
     RETURN true;
