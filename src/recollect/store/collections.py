@@ -67,9 +67,8 @@ class CollectionRepository:
 
     def find(self, scope: Scope, name: str) -> Collection | None:
         """One collection, as the scope's principal sees it; None where it does not exist for them."""
-        with self._database.single_reads(scope) as connection:
-            params = {"tenant_id": scope.tenant_id, "name": name, "session": scope.session}
-            found = rows(connection, _SQL["get"], params)
+        params = {"tenant_id": scope.tenant_id, "name": name, "session": scope.session}
+        found = self._database.read(scope, _SQL["get"], params)
         return self._seen(scope, _collection(found[0])) if found else None
 
     def list_all(self, scope: Scope, *, hidden: bool = False) -> list[Collection]:

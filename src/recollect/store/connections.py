@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import ProgrammingError, sql
+from psycopg.adapt import Buffer, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import TupleRow
+from psycopg.rows import RowFactory, TupleRow, tuple_row
 from psycopg_pool import PoolTimeout
 
 from recollect.errors import (
@@ -35,6 +36,7 @@ from recollect.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from psycopg.pq.abc import PGconn
     from psycopg_pool import ConnectionPool
 
 
@@ -161,16 +163,14 @@ class Room:
         self._at_it = 0
         self._lock = Lock()
 
-    @contextmanager
-    def entered(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Be at it within the block."""
         with self._lock:
             self._at_it += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._at_it -= 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._at_it -= 1
 
     @property
     def is_there(self) -> bool:
@@ -228,7 +228,30 @@ def cut_off(connection: Connection) -> None:
 # seen.
 
 
-Connection = psycopg.Connection[TupleRow]
+class Connection(psycopg.Connection[TupleRow]):
+    """A connection to the store.
+
+    Attributes:
+        kept: A cursor for each statement that `recollect.store.database.Database.read` has run over it: how its values
+            are written and its columns are read is found out once.
+    """
+
+    def __init__(self, pgconn: PGconn, row_factory: RowFactory[TupleRow] = tuple_row) -> None:
+        super().__init__(pgconn, row_factory)
+        self.kept: dict[str, psycopg.Cursor[TupleRow]] = {}
+
+
+class JsonbLoader(Loader):
+    """Reads jsonb as `json.loads` does, which would look first for the encoding that it is in."""
+
+    format = psycopg.pq.Format.BINARY
+
+    def load(self, data: Buffer) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """The value; before its text stands the number of the format."""
+        return _JSON.raw_decode(str(data[1:], "utf-8"))[0]
+
+
+_JSON = json.JSONDecoder()
 
 
 #: How many candidates a search of the approximate index keeps: more find more, and cost more.

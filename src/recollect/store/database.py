@@ -25,6 +25,7 @@ from recollect.model import Scope, asked_for
 from recollect.store.connections import (
     SESSION_MARK,
     CheckOut,
+    JsonbLoader,
     PoolUsage,
     Revival,
     Room,
@@ -65,6 +66,9 @@ _WAIT_SECONDS = 30.0
 _RECONNECT_SECONDS = 2.0
 # Long enough to ask a pool for a connection, which has it open one.
 _ASKING_SECONDS = 0.01
+# So many statements of a connection keep their cursors, which hold the rows that were found last.
+_MOST_CURSORS = 100
+_MOST_ROWS = 500
 # So long the schema is taken for the one that is known.
 _SCHEMA_SECONDS = 1.0
 
@@ -77,7 +81,7 @@ def connect(dsn: str, *, autocommit: bool = True) -> Connection:
     """
     require_dsn(dsn)
     try:
-        return psycopg.connect(
+        return Connection.connect(
             dsn, autocommit=autocommit, connect_timeout=_CONNECT_TIMEOUT_SECONDS, prepare_threshold=None
         )
     except psycopg.Error as exc:
@@ -305,7 +309,7 @@ class Database:
     @property
     def searching(self) -> AbstractContextManager[None]:
         """Entered for the time of a search, which `room_ahead` goes by."""
-        return self._room.entered()
+        return self._room
 
     @property
     def room_ahead(self) -> bool:
@@ -399,6 +403,7 @@ class Database:
         else:
             self._marks[connection] = mark
         register_vector(connection)
+        connection.adapters.register_loader("jsonb", JsonbLoader)
         if self.replica is not None:
             self.replica.met_primary(connection)
 
@@ -444,9 +449,7 @@ class Database:
     @contextmanager
     def _reading(self, scope: Scope, pool: ConnectionPool[Connection]) -> Iterator[Connection]:
         with translated_errors(), self._connection(pool) as connection:
-            if not is_pooled(connection):
-                self._set_tenant(connection, scope)
-            if not is_pooled(connection):
+            if not is_pooled(connection) and self._set_tenant(connection, scope):
                 yield connection
                 return
             with self._begun(connection, scope, reads=True):
@@ -457,12 +460,12 @@ class Database:
         connection = self._taken(self._pool)
         try:
             with stoppable(partial(cancel, connection)):
-                if not is_pooled(connection):
-                    self._set_tenant(connection, scope)
-                if is_pooled(connection):
+                if is_pooled(connection) or not self._set_tenant(connection, scope):
                     with self._begun(connection, scope, reads=True):
                         return rows(connection, query, params, prepare=prepare)
-                return rows(connection, query, params, prepare=prepare)
+                if prepare is not None:
+                    return rows(connection, query, params, prepare=prepare)
+                return _read_again(connection, query, params)
         except psycopg.Error as exc:
             raise translated(exc) from exc
         finally:
@@ -470,12 +473,12 @@ class Database:
                 roll_back(connection)
             self._give_back(connection, self._pool)
 
-    def _set_tenant(self, connection: Connection, scope: Scope) -> None:
-        """Set the tenant for the session, unless it is so; where the session was not kept, it is given up."""
+    def _set_tenant(self, connection: Connection, scope: Scope) -> bool:
+        """Set the tenant for the session, unless it is so; False: the session was not kept, and is given up."""
         tenant = int(scope.tenant_id)
         known, fresh_until = self._tenants.get(connection, (None, 0.0))
         if known == tenant and fresh_until >= time.monotonic():
-            return
+            return True
         statements = _SET_TENANT.format(str(tenant)) + self._entering(scope, reads=True) + SESSION_MARK
         cursor = connection.execute(statements)
         while cursor.nextset():
@@ -485,8 +488,9 @@ class Database:
             connection.execute("RESET recollect.tenant_id")
             give_up_session(connection)
             self._pooled = True
-            return
+            return False
         self._tenants[connection] = (tenant, time.monotonic() + _ACTIVE_SECONDS)
+        return True
 
     def _new_pool(self, dsn: str, max_size: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
         return ConnectionPool(
@@ -494,6 +498,7 @@ class Database:
             min_size=0,
             max_size=max_size,
             kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_SECONDS},
+            connection_class=Connection,
             configure=configure,
             timeout=self._wait_seconds,
             reconnect_timeout=_RECONNECT_SECONDS,
@@ -565,6 +570,20 @@ def _try_again(pool: ConnectionPool[Connection]) -> None:
     if pool.get_stats()["requests_waiting"]:
         with suppress(PoolTimeout, PoolClosed), pool.connection(timeout=_ASKING_SECONDS):
             pass
+
+
+def _read_again(connection: Connection, query: LiteralString, params: dict[str, Any]) -> list[TupleRow]:
+    """As `rows`, with the cursor that has run the statement before."""
+    cursor = connection.kept.get(query)
+    if cursor is None:
+        if len(connection.kept) >= _MOST_CURSORS:
+            connection.kept.clear()
+        cursor = connection.kept[query] = connection.cursor(binary=True)
+    found = cursor.execute(query, params).fetchall()
+    if len(found) > _MOST_ROWS:
+        # It would keep them until it runs again.
+        del connection.kept[query]
+    return found
 
 
 def rows(
