@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
@@ -641,6 +641,8 @@ _RUN_WORDS = 5
 _FEWEST_RUNS = 16
 _BANDS, _ROWS = 16, 5
 _WORD = re.compile(r"\w+")
+# Finds the same words in a text of ASCII, several times as fast.
+_ASCII_WORDS = {code: character.lower() if _WORD.match(character := chr(code)) else " " for code in range(128)}
 
 # Functions that are the same for ever: bands are stored.
 _RANDOM = np.random.Generator(np.random.PCG64(20_261_122))
@@ -653,9 +655,13 @@ _SLICE = 4_096
 
 def runs(text: str) -> set[int]:
     """Hashes of the runs of words of a text, case and punctuation aside."""
-    words = _WORD.findall(text.casefold())
-    joined = (" ".join(words[at : at + _RUN_WORDS]) for at in range(len(words) - _RUN_WORDS + 1))
-    return {zlib.crc32(run.encode("utf-8", "replace")) for run in joined}
+    words = text.translate(_ASCII_WORDS).split() if text.isascii() else _WORD.findall(text.casefold())
+    joined = " ".join(words).encode("utf-8", "replace")
+    lengths = map(len, words if text.isascii() else joined.split(b" "))
+    starts = list(accumulate((length + 1 for length in lengths), initial=0))
+    # A run ends before the blank behind it. Without a step of Python for each: a long text has a hundred thousand.
+    ends = (start - 1 for start in starts[_RUN_WORDS:])
+    return set(map(zlib.crc32, map(joined.__getitem__, map(slice, starts, ends))))
 
 
 def bands(text: str) -> tuple[int, ...]:

@@ -40,8 +40,11 @@ _SELDOM = 0.2
 _PART_POINTS = 3.0
 _PART_RATIO = 3.0
 
-# A word counts as often as this at most, however often it stands there.
-_MOST_TIMES = 2.0
+# What a word counts that occurs once, twice and so on: the square root of that, and no more from the fourth time on.
+_TIMES = (0.0, 1.0, math.sqrt(2), math.sqrt(3), 2.0)
+
+# Words that are kept with what they say.
+_MOST_KNOWN_WORDS, _LONGEST_KNOWN_WORD = 100_000, 40
 
 # So many more points than the expected language's decide for another one.
 _LEAD = 0.5
@@ -49,6 +52,9 @@ _LEAD = 0.5
 # Two languages that this much or less divides are as likely as each other.
 _SAME = 0.1
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019\u0900-\u097f][^\W\d_]*)*")
+_ASCII_WORDS = {
+    code: character.lower() if (character := chr(code)).isalpha() or character == "'" else " " for code in range(128)
+}
 _LETTER = re.compile(r"[^\W\d_]")
 _OTHER_THAN_LATIN = re.compile("[\u0370-\u1dff\u1f00-\u1fff\u3041-\uffdc\U00010000-\U0003ffff]")
 
@@ -233,19 +239,47 @@ def _of_arabic(sample: str) -> str:
 
 def _points(sample: str, script: str) -> dict[str, float]:
     """What speaks for each language of a script: words that few of them have count most."""
-    words, letters = _evidence(script)
+    counts = Counter(_words(sample))
     points: dict[str, float] = defaultdict(float)
-    ascii_only = sample.isascii()
-    for word, occurrences in Counter(_WORD.findall(sample.lower())).items():
-        # A name that is written ten times is no ten words of its language: "Los Angeles".
-        times = min(math.sqrt(occurrences), _MOST_TIMES)
-        # "l'hôtel" tells by its article.
-        for code, weight in (*words.get(word, ()), *words.get(_elided(word), ())):
-            points[code] += times * weight
-        if not ascii_only and not word.isascii():
-            for code, weight in _of_letters(word, letters).items():
+    for says, occurrences in zip(map(_telling(script).__getitem__, counts), counts.values(), strict=True):
+        if says:
+            # A name that is written ten times is no ten words of its language: "Los Angeles".
+            times = _TIMES[min(occurrences, 4)]
+            for code, weight in says:
                 points[code] += times * weight
     return points
+
+
+def _words(sample: str) -> list[str]:
+    if not sample.isascii():
+        return _WORD.findall(sample.lower())
+    # The same words, several times as fast.
+    words = sample.translate(_ASCII_WORDS).split()
+    return [bare for word in words if (bare := word.lstrip("'"))] if "'" in sample else words
+
+
+class _Telling(dict[str, tuple[tuple[str, float], ...]]):
+    """What a word says of its language, looked up without a step of Python for words that were met before."""
+
+    def __init__(self, script: str) -> None:
+        super().__init__()
+        self._words, self._letters = _evidence(script)
+
+    def __missing__(self, word: str) -> tuple[tuple[str, float], ...]:
+        # "l'hôtel" tells by its article.
+        says = (*self._words.get(word, ()), *self._words.get(_elided(word), ()))
+        if not word.isascii():
+            says += tuple(_of_letters(word, self._letters).items())
+        if len(word) <= _LONGEST_KNOWN_WORD:
+            if len(self) >= _MOST_KNOWN_WORDS:
+                self.clear()
+            self[word] = says
+        return says
+
+
+@cache
+def _telling(script: str) -> _Telling:
+    return _Telling(script)
 
 
 def _elided(word: str) -> str:

@@ -165,6 +165,8 @@ class Analyzer:
         self._acronyms = _ACRONYMS.get(self.language, frozenset[str]())
         self._own_letters = frozenset(_OWN_LETTERS.get(self.language, ""))
         self._all_letters = _OWN_LETTERS.get(self.language) == _ALL
+        #: Whether what stands on both sides of a blank may be one token.
+        self.reads_across_blanks = self.language in _IN_SYLLABLES
         self._known: dict[str, tuple[str, ...]] = {}
         self._lock = threading.Lock()  # a Snowball stemmer has internal state
         try:
@@ -234,7 +236,7 @@ class Analyzer:
     def tokens(self, text: str) -> list[str]:
         """The stretches of a text that terms are made from, each by itself: see :meth:`token_terms`."""
         found = _tokens(text)
-        if self.language in _IN_SYLLABLES:
+        if self.reads_across_blanks:
             found += [f"{one} {other}" for one, other in pairwise(found)]
         return found
 

@@ -41,12 +41,29 @@ class _Numbers(dict[str, tuple[int, ...]]):
         self._salt = salt
 
     def __missing__(self, token: str) -> tuple[int, ...]:
-        numbers = tuple(lexeme(term, self._salt) for term in self.analyzer.token_terms(token))
+        numbers = self.numbers_of(token)
         if len(token) <= _MAX_KNOWN_CHARACTERS:
             if len(self) >= _MAX_KNOWN_TOKENS:
                 self.clear()
             self[token] = numbers
         return numbers
+
+    def numbers_of(self, token: str) -> tuple[int, ...]:
+        return tuple(lexeme(term, self._salt) for term in self.analyzer.token_terms(token))
+
+
+class _PieceNumbers(_Numbers):
+    """The same of what stands between blanks in a text of ASCII: "servers." is found as often as "servers"."""
+
+    def numbers_of(self, token: str) -> tuple[int, ...]:
+        return tuple(chain.from_iterable(map(super().numbers_of, self.analyzer.tokens(token))))
+
+
+def _numbers(text: str, tokens: _Numbers, pieces: _PieceNumbers) -> Iterator[tuple[int, ...]]:
+    """The lexemes of a text, piece by piece in their order."""
+    if text.isascii() and not tokens.analyzer.reads_across_blanks:
+        return map(pieces.__getitem__, text.split())
+    return map(tokens.__getitem__, tokens.analyzer.tokens(text))
 
 
 class TermIndexer:
@@ -60,7 +77,7 @@ class TermIndexer:
     def __init__(self, language: str, *, salt: int) -> None:
         self._language = language_code(language)
         self._salt = salt
-        self._numbers: dict[str, _Numbers] = {}
+        self._numbers: dict[str, tuple[_Numbers, _PieceNumbers]] = {}
 
     def language_of(self, content: str, stated: str | None = None) -> str | None:
         """The language that a document is analysed in; None: the collection's, whatever the document's is.
@@ -100,10 +117,12 @@ class TermIndexer:
                 counted |= zip(part, self._count([texts[index] for index in part], self._of(code)), strict=True)
         return [counted[index] for index in range(len(texts))]
 
-    def _of(self, language: str) -> _Numbers:
+    def _of(self, language: str) -> tuple[_Numbers, _PieceNumbers]:
         found = self._numbers.get(language)
         if found is None:
-            found = self._numbers[language] = _Numbers(Analyzer(language), self._salt)
+            analyzer = Analyzer(language)
+            found = _Numbers(analyzer, self._salt), _PieceNumbers(analyzer, self._salt)
+            self._numbers[language] = found
         return found
 
     def weigh(self, terms: Sequence[TermCounts], *, reference_length: float) -> list[LexicalRow]:
@@ -121,9 +140,8 @@ class TermIndexer:
         return [(*found, occurrences) for found, occurrences in Counter(definitions(content)).items()]
 
     @staticmethod
-    def _count(texts: Sequence[str], numbers: _Numbers) -> Iterator[TermCounts]:
-        number = numbers.__getitem__
-        found = [list(chain.from_iterable(map(number, numbers.analyzer.tokens(text)))) for text in texts]
+    def _count(texts: Sequence[str], known: tuple[_Numbers, _PieceNumbers]) -> Iterator[TermCounts]:
+        found = [list(chain.from_iterable(_numbers(text, *known))) for text in texts]
         lengths = [len(own) for own in found]
         flat = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=sum(lengths))
         flat += np.repeat(np.arange(len(texts)), lengths) * _TEXT_STEP

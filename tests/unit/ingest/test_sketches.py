@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from recollect.ingest.prepare import bands, likeness
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.ingest.prepare import bands, likeness, runs
 
 
 def words(count: int, seed: int) -> list[str]:
@@ -37,3 +40,8 @@ def test_texts_that_are_alike_share_a_band_and_others_do_not():
         missed += not set(bands(one)) & set(bands(other))
         alarms += bool(set(bands(one)) & set(bands(" ".join(words(600, 1_000 + seed)))))
     assert (missed, alarms) == (0, 0)
+
+
+@given(st.text(st.characters(codec="ascii") | st.sampled_from(" a.")))
+def test_words_of_ascii_are_found_as_those_of_any_text(text: str):
+    assert runs(text) == runs(f"{text} \N{MIDDLE DOT}")

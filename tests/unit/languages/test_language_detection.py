@@ -86,6 +86,15 @@ def test_a_long_text_is_read_in_part_and_the_middle_counts():
     assert language_of_text(heading + SENTENCES["de"] * 20_000) == "de"
 
 
+@given(
+    st.lists(st.sampled_from(["le", "la", "the", "und", "d'or", "l'", "'tis", "y''a", "IL", "'", "1", " ", "-"])).map(
+        "".join
+    )
+)
+def test_words_of_ascii_are_found_as_those_of_any_text(text: str):
+    assert language_of_text(text) == language_of_text(f"{text} \N{MIDDLE DOT}")
+
+
 @given(st.text(max_size=200), st.sampled_from([None, "de", "ja", "ar"]))
 def test_every_text_has_a_language_and_always_the_same(text: str, expected: str | None):
     found = language_of_text(text, expected=expected)
