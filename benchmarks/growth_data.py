@@ -213,7 +213,8 @@ def import_line(source: str, paragraphs: Sequence[str], vectors: np.ndarray, met
     """A document as ``recollect import`` reads it: in the flat form where it is a single chunk."""
     numbers = [f"[{','.join(f'{value:.5g}' for value in vector)}]" for vector in vectors.tolist()]
     kept, granted = described(metadata)
-    about = f'"metadata":{json.dumps(kept)},"permissions":{json.dumps(granted)}'
+    # A first line that looks like a heading would be the title of all chunks, which the exact answers know nothing of.
+    about = f'"title":"{source}","metadata":{json.dumps(kept)},"permissions":{json.dumps(granted)}'
     if len(paragraphs) == 1:
         text = json.dumps(paragraphs[0], ensure_ascii=False)
         return f'{{"id":"{source}","text":{text},{about},"embedding":{numbers[0]}}}'

@@ -65,7 +65,10 @@ class System(Base):
         plain = {"top_k": TOP_K, "use_cache": False}
         self._options = {
             "dense": RetrievalOptions(mode="dense", rerank="none", collapse_duplicates=False, **plain),
-            "lexical": RetrievalOptions(mode="lexical", rerank="none", collapse_duplicates=False, **plain),
+            # Other words for measures of statements would make other answers than BM25 of the question's words.
+            "lexical": RetrievalOptions(
+                mode="lexical", rerank="none", collapse_duplicates=False, enhance=False, **plain
+            ),
             "hybrid": RetrievalOptions(rerank="none", **plain),
             "hybrid, reranked": RetrievalOptions(**plain),
             "from the cache": RetrievalOptions(top_k=TOP_K),
@@ -155,9 +158,11 @@ def records(data: DataSet) -> Iterator[ImportedDocument]:
                 for position, (text, offset) in enumerate(zip(texts, offsets, strict=True))
             )
             metadata, permissions = described(rows.metadata[start])
+            source = rows.ids[start].partition(":")[0]
             document = Document(
                 content="\n\n".join(texts),
-                source=rows.ids[start].partition(":")[0],
+                source=source,
+                title=source,
                 metadata=metadata,
                 permissions=tuple(permissions),
             )
