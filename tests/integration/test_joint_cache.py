@@ -18,6 +18,7 @@ from recollect.retrieval.enhance.plan import EnhancementNote, QueryPlan
 from recollect.retrieval.rerank.registry import make_reranker
 from recollect.retrieval.search import Searcher
 from recollect.store.collections import CollectionRepository
+from recollect.store.search import SearchRepository
 
 ANN, BOB = Principal(user_id="ann"), Principal(user_id="bob")
 BOTH = Target.of("one", "two")
@@ -118,17 +119,17 @@ def test_whoever_may_read_other_things_shares_no_reply(rag: RAGPipeline):
 
 
 def test_rights_that_change_during_a_joint_search_leave_nothing_behind(rag: RAGPipeline, monkeypatch):
-    """Whoever loses a right while the second collection is searched sees nothing of it, neither now nor later."""
+    """Whoever loses a right before the passages are read sees nothing of them, neither now nor later."""
     revoked = []
-    changed_rights = CollectionRepository.changed_rights
+    passages = SearchRepository.passages
 
-    def revoke_first(self, scope, place):
+    def revoke_first(self, *args, **kwargs):
         if not revoked:
-            revoked.append(place)
+            revoked.append(args)
             rag.view(collections="two").grants.remove("user:ann", documents=document(rag, "two", "ann"))
-        return changed_rights(self, scope, place)
+        return passages(self, *args, **kwargs)
 
-    monkeypatch.setattr(CollectionRepository, "changed_rights", revoke_first)
+    monkeypatch.setattr(SearchRepository, "passages", revoke_first)
     for _ in range(2):
         assert {text for _, text in texts(search(rag, BOTH, ANN))} == {
             "An offer of one.",
@@ -138,14 +139,14 @@ def test_rights_that_change_during_a_joint_search_leave_nothing_behind(rag: RAGP
 
 
 def test_rights_that_change_all_the_time_end_in_an_error(rag: RAGPipeline, monkeypatch):
-    changed_rights = CollectionRepository.changed_rights
+    passages = SearchRepository.passages
 
-    def change_first(self, scope, place):
-        rag.view(collections=place.name).ingest("Another offer.")
-        changed_rights(self, scope, place)
-        return place
+    def change_first(self, *args, **kwargs):
+        rag.view(collections="one").ingest("Another offer.")
+        return passages(self, *args, **kwargs)
 
-    monkeypatch.setattr(CollectionRepository, "changed_rights", change_first)
+    monkeypatch.setattr(SearchRepository, "passages", change_first)
+    monkeypatch.setattr(CollectionRepository, "changed_rights", lambda self, scope, place: place)
     with pytest.raises(StoreError, match="changes all the time"):
         search(rag, BOTH, ANN)
 

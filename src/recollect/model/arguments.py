@@ -100,7 +100,7 @@ def _checking(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the method takes and gives
         for (name, one), value in zip(order, args, strict=False):
-            if type(value) not in one.settled:
+            if one.names and type(value) not in one.settled:
                 one.require(name, value)
         for name, value in kwargs.items():
             wanted = expected.get(name)
@@ -144,7 +144,7 @@ class _Expected:
 
     def require(self, place: str, value: Any) -> None:  # noqa: ANN401 - that is the question
         """Raise a `UsageError` that begins with ``place`` where a value is not one of these."""
-        kind = next((name for name in self.names if _FITS[name](value)), None)
+        kind = self._fitting(value)
         if kind is None:
             if self.anything:
                 return
@@ -164,6 +164,12 @@ class _Expected:
                 given = getattr(value, name)
                 if given is not default and type(given) not in expected.settled:
                     expected.require(f"{place}.{name}", given)
+
+    def _fitting(self, value: object) -> str | None:
+        for name in self.names:
+            if _FITS[name](value):
+                return name
+        return None
 
     def _require_each(self, place: str, value: object) -> None:
         # An iterator can be read once, by whoever wants what it gives.

@@ -347,8 +347,10 @@ class TargetResolver:
 
         The past needs none of this: what was known then has its end among its times.
         """
-        if not self._hides_expired(one) or not self._store.expiry.close_due(one.scope, one.collection.collection_id):
-            return replace(one, hides_expired=self._hides_expired(one))
+        if not self._hides_expired(one):
+            return one
+        if not self._store.expiry.close_due(one.scope, one.collection.collection_id):
+            return replace(one, hides_expired=True)
         now = replace(one, collection=self._store.collections.get(one.scope, one.collection.name))
         return replace(now, hides_expired=self._hides_expired(now))
 

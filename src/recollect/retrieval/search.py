@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import nullcontext
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ from recollect.model.search_options import (
     validate,
 )
 from recollect.retrieval.analysis import lexeme, term_frequencies
-from recollect.retrieval.cache import Claim, ResultCache, ResultCacheCounts, cache_key, fingerprint
+from recollect.retrieval.cache import ResultCache, ResultCacheCounts, cache_key, fingerprint
 from recollect.retrieval.candidates import (
     CandidateRequest,
     Candidates,
@@ -67,7 +66,7 @@ from recollect.retrieval.relevance import (
 from recollect.retrieval.retrievers import MODES
 from recollect.retrieval.shaping import ChunkReader, Shaper, StalenessNotes, with_roots
 from recollect.retrieval.sql_candidates import SqlCandidates
-from recollect.store.filters import MatchingVersions, document_filter_of, matching_versions, removed_by_condition
+from recollect.store.filters import MatchingVersionsReader, document_filter_of, removed_by_condition
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
@@ -187,6 +186,7 @@ class Searcher:
         self._embedder = embedder
         self._enhancers = enhancers
         self._monitor = monitor
+        self._filters = MatchingVersionsReader(store.database)
         self._targets = TargetResolver(store, auto_expire=self._settings.auto_expire, seen=seen)
         self._source: CandidateSource = SqlCandidates(store.search, lexical_budget=self._settings.lexical_budget)
         self._ranker = Ranker(settings=self._settings.ranking, rerankers=rerankers)
@@ -206,8 +206,9 @@ class Searcher:
         return self._cache.counts
 
     def forget(self) -> None:
-        """Forget every cached reply, and what is remembered of words; an erasure calls this."""
+        """Forget every cached reply, and what is remembered of words and filters; an erasure calls this."""
         self._cache.clear()
+        self._filters.clear()
         self._store.search.known_frequencies.clear()
 
     def close(self) -> None:
@@ -254,26 +255,32 @@ class Searcher:
         complete = self._settings.complete(at_moment(options, scope.as_of))
         require_width(complete)
         database = self._store.database
-        turn = database.heavy_searches.place_in_thread((scope.tenant_id, None)) if _is_heavy(options) else nullcontext()
-        with turn, database.searching:
-            watch = Stopwatch()
-            searched: Sequence[Searched] | None = None
-            spent: list[TokenUsage] = []
-            for _ in range(_ATTEMPTS):
-                if searched is None:
-                    with watch.stage("prepare"):
-                        searched = self._targets.resolve(scope, target)
-                try:
-                    return self._reply(_Search(scope, query, complete, target, searched, watch, spent=spent))
-                except _RightsChangedError:
-                    # Each looks anew: whoever waited for the reply of another may have other rights now.
-                    searched = self._targets.changed_rights(searched) or searched
-                except (NotFoundError, TenantSuspendedError, ModelChangedError):
-                    searched = None
+        if _is_heavy(options):
+            with database.heavy_searches.place_in_thread((scope.tenant_id, None)), database.searching:
+                return self._settled(scope, query, complete, target)
+        with database.searching:
+            return self._settled(scope, query, complete, target)
+
+    def _settled(self, scope: Scope, query: str, options: CompleteOptions, target: Target) -> SearchReply:
+        """The reply, computed again while it turns out that rights, or the collections, have changed meanwhile."""
+        watch = Stopwatch()
+        searched: Sequence[Searched] | None = None
+        spent: list[TokenUsage] = []
+        for _ in range(_ATTEMPTS):
+            if searched is None:
+                with watch.stage("prepare"):
+                    searched = self._targets.resolve(scope, target)
+            try:
+                return self._reply(_Search(scope, query, options, target, searched, watch, spent=spent))
+            except _RightsChangedError:
+                # Each looks anew: whoever waited for the reply of another may have other rights now.
+                searched = self._targets.changed_rights(searched) or searched
+            except (NotFoundError, TenantSuspendedError, ModelChangedError):
+                searched = None
         raise StoreError("Who may read what is searched changes all the time: try again in a moment.")
 
     def _reply(self, search: _Search) -> SearchReply:
-        """The reply, of the cache or computed on a replica where one has the collections as they were found.
+        """The reply, of the cache or computed.
 
         Raises:
             _RightsChangedError: Somebody's rights changed meanwhile: it is nobody's.
@@ -281,22 +288,39 @@ class Searcher:
         if not search.searched:
             name = heading(search.target, ())
             return SearchReply(query=search.query, collection=name, mode=search.options.mode, results=(), timings_ms={})
-        kept = search.options.use_cache and all(one.kept for one in search.searched)
-        with self._cache.claim(self._key(search)) if kept else nullcontext(Claim()) as claim:
+        if not search.options.use_cache or not all(one.kept for one in search.searched):
+            return self._computed(search)
+        with self._cache.claim(self._key(search)) as claim:
             if claim.reply is None:
-                needed, database = [one.revision for one in search.searched], self._store.database
-                reply = database.on_replica(needed, partial(self._compute, search))
-                wider = self._wider(search, reply)
-                if wider is not None:
-                    reply = database.on_replica(needed, partial(self._compute, wider))
-                if self._targets.changed_rights(search.searched) is not None:
-                    raise _RightsChangedError
-                claim.reply, claim.keep_seconds = reply, search.keep_seconds(reply)
-        if kept and self._monitor is not None:
+                claim.reply = self._computed(search)
+                claim.keep_seconds = search.keep_seconds(claim.reply)
+        if self._monitor is not None:
             self._monitor.replied(search.searched[0].scope, search.searched[0].collection, cached=claim.hit)
         if not claim.hit:
             return claim.reply
         return replace(claim.reply, cached=True, timings_ms=search.watch.timings_ms(), usage=None)
+
+    def _computed(self, search: _Search) -> SearchReply:
+        """The reply, computed on a replica where one has the collections as they were found.
+
+        Raises:
+            _RightsChangedError: Somebody's rights changed meanwhile: it is nobody's.
+        """
+        reply, settled = self._led(search)
+        wider = self._wider(search, reply)
+        if wider is not None:
+            reply, settled = self._led(wider)
+        if not settled and self._targets.changed_rights(search.searched) is not None:
+            raise _RightsChangedError
+        return reply
+
+    def _led(self, search: _Search) -> tuple[SearchReply, bool]:
+        database = self._store.database
+        if database.replica is None:
+            return self._compute(search)
+        reply, _ = database.on_replica([one.revision for one in search.searched], partial(self._compute, search))
+        # A replica knows nothing of what has changed on the primary since.
+        return reply, False
 
     def _key(self, search: _Search) -> bytes:
         return cache_key(
@@ -328,9 +352,10 @@ class Searcher:
         more = min(limit * _MORE_CANDIDATES, MAX_CANDIDATES)
         return None if more <= limit else replace(search, options=replace(options, candidates=more))
 
-    def _compute(self, search: _Search) -> SearchReply:
+    def _compute(self, search: _Search) -> tuple[SearchReply, bool]:
+        """The reply, and whether all that it shows is known to have been the caller's to read."""
         scope, options, watch = search.scope, search.options, search.watch
-        requests = list(map(partial(self._request, search=search), search.searched))
+        requests = [self._request(one, search) for one in search.searched]
         each = self._run(requests, search, counted=True)
         others = self._reworded(requests, search)
         origins = [
@@ -370,9 +395,9 @@ class Searcher:
                 dropped=dropped,
             )
         with watch.stage("notes"):
-            told = self._told(search, origins, results, reader.namesakes)
+            told = self._told(search, origins, results, reader)
         asked = [(one.scope, request) for one, request in zip(search.searched, requests, strict=True)]
-        return SearchReply(
+        reply = SearchReply(
             query=search.query,
             collection=heading(search.target, search.searched),
             mode=options.mode,
@@ -383,22 +408,23 @@ class Searcher:
             reranked=None if ranking.reranker is None else ranking.reranked,
             explain=explained(self._store, asked, options, found, ranking, dropped) if options.explain else None,
             usage=TokenUsage.total(search.spent) if search.spent else None,
-            wordings=tuple(dict.fromkeys(wording for one in requests for wording in one.plan.wordings)),
+            wordings=tuple(dict.fromkeys([wording for one in requests for wording in one.plan.wordings])),
             warnings=ranking.warnings,
         )
+        return reply, reader.settled
 
     def _told(
         self,
         search: _Search,
         origins: Sequence[tuple[Searched, Set[int]]],
         results: Sequence[RetrievedContext],
-        namesakes: Set[int],
+        reader: ChunkReader,
     ) -> Sequence[RetrievedContext]:
         """The results with notes, and where that has to be told, the root and the collection of each."""
         if self._notes is not None:
-            results = self._notes.annotate(origins, results)
-        if namesakes:
-            results = with_roots(self._store.database, origins, results, namesakes)
+            results = self._notes.annotate(reader, origins, results)
+        if reader.namesakes:
+            results = with_roots(self._store.database, origins, results, reader.namesakes)
         if not tells_origins(search.target, search.searched):
             return results
         labels = {chunk_id: one.label for one, chunk_ids in origins for chunk_id in chunk_ids}
@@ -416,7 +442,9 @@ class Searcher:
         collection, options = one.collection, search.options
         with search.watch.stage("filter"):
             past = self._past(one, options)
-            versions = self._resolve_filter(one, options) if past is None else None
+            versions = None
+            if past is None:
+                versions = self._filters.read(one.scope, collection, options, unexpired=one.hides_expired)
         with search.watch.stage("enhance"):
             plan = enhance(search.query, self._enhancers(collection) if options.enhance else ())
         if plan.usage is not None:
@@ -474,6 +502,8 @@ class Searcher:
         limit: int,
     ) -> list[Candidates]:
         """What each wording found in all collections, the query as asked first."""
+        if len(runs) == len(runs[0]) == 1:
+            return list(runs[0])
         parts = [self._in_space(space, runs, reader, limit=limit) for space in spaces]
         scales = [
             None if len(spaces) == 1 or own[0].embedding is None else self._meter(space.place).scale()
@@ -511,8 +541,8 @@ class Searcher:
 
     def _reworded(self, requests: Sequence[CandidateRequest], search: _Search) -> list[list[Candidates]]:
         """What other wordings find, in each collection."""
-        wordings = dict.fromkeys(wording for request in requests for wording in request.plan.alternatives)
-        reworded = ([replace(one, plan=QueryPlan(query=wording)) for one in requests] for wording in wordings)
+        wordings = dict.fromkeys([wording for request in requests for wording in request.plan.alternatives])
+        reworded = [[replace(one, plan=QueryPlan(query=wording)) for one in requests] for wording in wordings]
         return [self._run(theirs, search) for theirs in reworded]
 
     def _meaning_share(self, search: _Search, spaces: Sequence[VectorSpace]) -> MeaningShare | None:
@@ -541,25 +571,11 @@ class Searcher:
     def _past(self, one: Searched, options: CompleteOptions) -> PastParts | None:
         scope, collection = one.scope, one.collection
         # Below filters, and where comparing everything is fast, the versions of then tell.
-        confined = collection.access_ids is not None or document_filter_of(options, scope.as_of)
-        if scope.as_of is None or not collection.indexed or confined:
+        if scope.as_of is None or not collection.indexed or collection.access_ids is not None:
+            return None
+        if document_filter_of(options, scope.as_of):
             return None
         return self._store.past.plan(scope, collection)
-
-    def _resolve_filter(self, one: Searched, options: CompleteOptions) -> MatchingVersions | None:
-        scope, collection = one.scope, one.collection
-        document_filter = document_filter_of(options, scope.as_of)
-        # What was known at a moment in the past is found by its versions too.
-        if not document_filter and scope.as_of is None and not one.hides_expired:
-            return None
-        return matching_versions(
-            self._store.database,
-            scope,
-            collection.collection_id,
-            document_filter,
-            access_ids=collection.access_ids,
-            unexpired=one.hides_expired,
-        )
 
 
 # How a search came to its results, for those who ask.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect.model import CompleteOptions, Outline, PassageNote, RetrievedContext, Scope, SearchExplain
@@ -218,7 +218,7 @@ def _also_in(copies: Sequence[RetrievedContext]) -> tuple[AlsoIn, ...]:
 
 
 def _beginnings(text: str) -> frozenset[str]:
-    return frozenset(word[:5] for word in _WORD.findall(text.casefold()))
+    return frozenset([word[:5] for word in _WORD.findall(text.casefold())])
 
 
 def _section(row: PassageRow, words: frozenset[str]) -> str | None:
@@ -305,6 +305,8 @@ class ChunkReader:
     Attributes:
         models: The embedding model of each chunk.
         namesakes: Chunks that were read of documents whose name another document of their collection has too.
+        settled: Whether what was read last came with the revisions by which each principal's rights are known, so that
+            all of it was theirs to read; where nobody in particular asks, it always is.
     """
 
     def __init__(
@@ -323,13 +325,25 @@ class ChunkReader:
         for one, _ in found:
             self._spaces.setdefault(one.scope.tenant_id, []).append(one.collection.space_id)
         self._of_versions: dict[int, int] = {}
+        self._revisions: dict[int, dict[int, int]] = {}
+        for one, _ in found:
+            if one.scope.principal is not None:
+                own = self._revisions.setdefault(one.scope.tenant_id, {})
+                own[one.collection.collection_id] = one.collection.revision
+        self.settled = not self._revisions
 
     def passages(self, chunk_ids: Sequence[int], *, outlined: bool = False) -> dict[int, PassageRow]:
         """What is shown of given chunks, by chunk id; ``outlined``: with what `outlines` gives of the same spans."""
-        read = partial(self._repository.passages, outlined=outlined)
+
+        def read(scope: Scope, own: Sequence[int]) -> dict[int, PassageRow]:
+            revisions = self._revisions.get(scope.tenant_id, {})
+            return self._repository.passages(scope, own, outlined=outlined, revisions=revisions)
+
         # Of one tenant, which is the rule, without a step between.
         rows = self._each(chunk_ids, read, self._tenants.__getitem__) if self._tenants else read(self._scope, chunk_ids)
         self.namesakes |= {chunk_id for chunk_id, row in rows.items() if row.has_namesake}
+        if self._revisions:
+            self.settled = bool(rows) and all(row.settled for row in rows.values())
         if self._tenants:
             self._of_versions |= {row.version_id: self._tenants[chunk_id] for chunk_id, row in rows.items()}
         return rows
@@ -360,8 +374,13 @@ class ChunkReader:
         own = [chunk_id for chunk_id in chunk_ids if self._tenants.get(chunk_id, scope.tenant_id) == scope.tenant_id]
         return self._repository.departments(scope, own)
 
+    def read_on(self) -> None:
+        """Something is shown that is read behind the passages, when rights may have changed again."""
+        self.settled = not self._revisions
+
     def stretches(self, chunk_ids: Sequence[int], *, neighbours: int) -> dict[int, StretchRow]:
         """Given chunks with so many chunks before and after them."""
+        self.read_on()
 
         def read(scope: Scope, own: Sequence[int]) -> dict[int, StretchRow]:
             return self._repository.stretches(scope, own, neighbours=neighbours)
@@ -370,10 +389,12 @@ class ChunkReader:
 
     def spans(self, wanted: Sequence[Span]) -> dict[Span, str]:
         """The characters of versions whose passages were read."""
+        self.read_on()
         return self._each(wanted, self._repository.spans, self._tenant_of)
 
     def outlines(self, spans: Sequence[Span]) -> dict[Span, Outline]:
         """What tells where the characters of versions stand whose passages were read."""
+        self.read_on()
         return self._each(spans, self._repository.outlines, self._tenant_of)
 
     def _tenant_of(self, span: Span) -> int:
@@ -415,20 +436,21 @@ class StalenessNotes:
         self._repository = repository
 
     def annotate(
-        self, origins: Sequence[tuple[Searched, Set[int]]], results: Sequence[RetrievedContext]
+        self, reader: ChunkReader, origins: Sequence[tuple[Searched, Set[int]]], results: Sequence[RetrievedContext]
     ) -> list[RetrievedContext]:
         """The results, those with a note replaced.
 
         Args:
+            reader: Read them.
             origins: The collections that were searched, as whom and as of when, and the chunks found in each.
             results: Best first.
         """
         first, rest = list(results[:MOST_RESULTS]), list(results[MOST_RESULTS:])
         notes: dict[int, list[PassageNote]] = {}
         found = [(searched, [one for one in first if one.chunk_id in chunk_ids]) for searched, chunk_ids in origins]
-        for one, end in self._ended(found):
+        for one, end in self._ended(reader, found):
             notes.setdefault(one.chunk_id, []).append(_ended(end))
-        for chunk_id, note in self._newer(found, first).items():
+        for chunk_id, note in self._newer(reader, found, first).items():
             notes.setdefault(chunk_id, []).append(note)
         if not notes:
             return [*first, *rest]
@@ -436,25 +458,30 @@ class StalenessNotes:
         return [*annotated, *rest]
 
     def _ended(
-        self, found: Sequence[tuple[Searched, Sequence[RetrievedContext]]]
+        self, reader: ChunkReader, found: Sequence[tuple[Searched, Sequence[RetrievedContext]]]
     ) -> Iterator[tuple[RetrievedContext, VersionEnd]]:
         for scope in {searched.scope.tenant_id: searched.scope for searched, _ in found}.values():
             own = [one for searched, those in found if searched.scope.tenant_id == scope.tenant_id for one in those]
             if scope.as_of is None or not own:
                 continue
+            reader.read_on()
             ends = self._repository.endings(scope, [one.version_id for one in own if one.version_id is not None])
             for one in own:
                 if one.version_id is not None and (end := ends.get(one.version_id)) is not None:
                     yield one, end
 
     def _newer(
-        self, found: Sequence[tuple[Searched, Sequence[RetrievedContext]]], results: Sequence[RetrievedContext]
+        self,
+        reader: ChunkReader,
+        found: Sequence[tuple[Searched, Sequence[RetrievedContext]]],
+        results: Sequence[RetrievedContext],
     ) -> dict[int, PassageNote]:
         siblings: dict[int, list[Sibling]] = {}
         for searched, own in found:
             editions = [(one, edition_of(one.source)) for one in own]
             named = {one.chunk_id: one.document_id for one, edition in editions if edition.dates or edition.versions}
             if named:
+                reader.read_on()
                 siblings |= self._repository.siblings(searched.scope, searched.collection, named)
         newer: dict[int, PassageNote] = {}
         for one in results:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Lock
 from typing import Any, LiteralString, assert_never
 
+from cachetools import LRUCache
 from psycopg.types.json import Jsonb
 
+from recollect.forking import renew_in_children
 from recollect.model import RetrievalOptions, Scope
+from recollect.model.collection import Collection
 from recollect.model.filter import (
     EVERY_FIELD,
     And,
@@ -181,6 +186,120 @@ def matching_versions(
     with database.single_reads(scope) as connection:
         ids, chunk_count = rows(connection, query, params, prepare=False)[0]
     return MatchingVersions(ids or [], int(chunk_count or 0))
+
+
+# Versions of all filters together that are kept, about 40 bytes each.
+_MOST_VERSIONS = 500_000
+
+
+class MatchingVersionsReader:
+    """Resolves the filters of searches, and keeps what they match while a collection stays what it is.
+
+    Every change of what a filter reads gives a collection another revision, so nothing is ever invalidated. Only a
+    document's source may move below its folder's without one: what is filtered by it is read every time. Safe to share
+    between threads.
+
+    Args:
+        database: The store's connections.
+        most: Versions of all filters together that are kept; those of the filters that were asked for last.
+    """
+
+    def __init__(self, database: Database, *, most: int = _MOST_VERSIONS) -> None:
+        self._database = database
+        self._most = most
+        self._kept: LRUCache[tuple[object, ...], MatchingVersions] = LRUCache(most, getsizeof=_size)
+        self._lock = Lock()
+        renew_in_children(self)
+
+    def renew_in_child(self) -> None:
+        """In the child of a fork: nobody releases the lock that another thread held."""
+        self._lock = Lock()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kept.clear()
+
+    def read(
+        self, scope: Scope, collection: Collection, options: RetrievalOptions, *, unexpired: bool
+    ) -> MatchingVersions | None:
+        """The versions that a search may return, as `matching_versions` gives them; None: all of the collection's.
+
+        Args:
+            scope: Whose documents, and as of when.
+            collection: Where they are, as the caller sees it.
+            options: Of the search.
+            unexpired: See `matching_versions`.
+
+        Raises:
+            UsageError: ``options.filters`` is no filter, or a time is none.
+        """
+        if scope.as_of is None and not unexpired and not _confines(options):
+            return None
+        key = None if unexpired or scope.as_of is not None else _key(collection, options)
+        if key is not None:
+            with self._lock:
+                known = self._kept.get(key)
+            if known is not None:
+                return known
+        document_filter = document_filter_of(options, scope.as_of)
+        # What was known at a moment in the past is found by its versions too.
+        if not document_filter and scope.as_of is None and not unexpired:
+            return None
+        found = matching_versions(
+            self._database,
+            scope,
+            collection.collection_id,
+            document_filter,
+            access_ids=collection.access_ids,
+            unexpired=unexpired,
+        )
+        # A replica may have less than what the collection was when it was looked up.
+        if key is not None and self._database.replica is None and _size(found) <= self._most:
+            with self._lock:
+                self._kept[key] = found
+        return found
+
+
+def _size(found: MatchingVersions) -> int:
+    return len(found.version_ids) + 1
+
+
+def _confines(options: RetrievalOptions) -> bool:
+    return bool(
+        options.metadata_filters
+        or options.filters
+        or options.department
+        or options.source
+        or options.tags
+        or options.event_time_range
+        or options.ingestion_time_range
+        or options.event_window
+    )
+
+
+def _key(collection: Collection, options: RetrievalOptions) -> tuple[object, ...] | None:
+    """What a filter's versions are kept by; None: they are not."""
+    if collection.hidden or options.source or options.event_window is not None:
+        return None
+    conditions: Any = options.department, options.tags, dict(options.metadata_filters), options.filters
+    try:
+        # Equal only of equal values of Python's own types, each of which says its own; of others nothing is kept.
+        given = marshal.dumps(conditions, 2)
+        times = options.event_time_range, options.ingestion_time_range
+        hash(times)
+    except (TypeError, ValueError):
+        return None
+    if b"source" in given:
+        return None
+    return (
+        collection.tenant_id,
+        collection.collection_id,
+        collection.revision,
+        collection.access_ids,
+        given,
+        times,
+    )
 
 
 def removed_by_condition(

@@ -34,6 +34,9 @@ from recollect.store.wire import halfvecs, sparsevec_batch
 LEXEME_SPACE = 1_000_000_000
 
 
+_NOTHING: Mapping[int, int] = MappingProxyType({})
+
+
 #: A version of a document, and offsets in its content: from, and up to.
 Span = tuple[int, int, int]
 
@@ -161,7 +164,11 @@ class BothRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageRow:
-    """What is shown of a chunk (its parent's span where it has one)."""
+    """What is shown of a chunk (its parent's span where it has one).
+
+    Attributes:
+        settled: Whether the collections still had the revisions that were given, when this was read.
+    """
 
     chunk_id: int
     document_id: int
@@ -179,6 +186,7 @@ class PassageRow:
     event_time: datetime | None = None
     has_namesake: bool = False
     id: str | None = None
+    settled: bool = True
     outline: Outline | None = None
 
 
@@ -437,9 +445,28 @@ class SearchRepository:
         found = self._database.read(scope, _SQL["outlines"], params)
         return {(row[0], row[1], row[2]): _outline(row[3], row[4]) for row in found}
 
-    def passages(self, scope: Scope, chunk_ids: Sequence[int], *, outlined: bool = False) -> dict[int, PassageRow]:
-        """What is shown of given chunks, by chunk id; ``outlined``: with what `outlines` gives of the same spans."""
-        params = {"tenant_id": scope.tenant_id, "chunk_ids": list(chunk_ids)}
+    def passages(
+        self,
+        scope: Scope,
+        chunk_ids: Sequence[int],
+        *,
+        outlined: bool = False,
+        revisions: Mapping[int, int] = _NOTHING,
+    ) -> dict[int, PassageRow]:
+        """What is shown of given chunks, by chunk id.
+
+        Args:
+            scope: Whose chunks.
+            chunk_ids: Of them.
+            outlined: With what `outlines` gives of the same spans.
+            revisions: Of collections, by their ids: whether these are still theirs, `PassageRow.settled` says.
+        """
+        params = {
+            "tenant_id": scope.tenant_id,
+            "chunk_ids": list(chunk_ids),
+            "collection_ids": list(revisions),
+            "revisions": list(revisions.values()),
+        }
         found = self._database.read(scope, _SQL["passages_outlined" if outlined else "passages"], params)
         return {
             row[0]: PassageRow(
@@ -459,7 +486,8 @@ class SearchRepository:
                 event_time=row[13],
                 has_namesake=row[14],
                 id=row[15],
-                outline=_outline(row[17], row[18]) if outlined and row[16] else None,
+                settled=row[16],
+                outline=_outline(row[18], row[19]) if outlined and row[17] else None,
             )
             for row in found
         }
@@ -506,9 +534,6 @@ _Key: TypeAlias = tuple[int, int]
 # Every change that searches could see gives a collection a later revision, and a count of its words other numbers,
 # where there was something to count.
 _Count: TypeAlias = tuple[int, int, int, int]
-
-
-_NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
 class KnownFrequencies:

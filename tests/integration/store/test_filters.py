@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 from shelf import Shelf
 
 from hostile import EFFORT
-from recollect.model import Scope
+from recollect.model import RetrievalOptions, Scope
 from recollect.model.filter import describe, parse_filter
-from recollect.store.filters import DocumentFilter, failed_conditions, matching_versions, removed_by_condition
+from recollect.store.filters import (
+    DocumentFilter,
+    MatchingVersions,
+    MatchingVersionsReader,
+    failed_conditions,
+    matching_versions,
+    removed_by_condition,
+)
 from recollect.store.store import Store
 
 HOSTILE = ["'", "'; DROP TABLE documents; --", "%s", "%(tenant_id)s", "\\", '"', "{}", "$1", "\u05d0", "a\nb"]
@@ -126,3 +133,46 @@ def test_a_failed_condition_is_named_for_one_document(shelf: Shelf):
 
     assert failed("a") == []
     assert failed("b") == ["department = 'hr'", "tags contains 'red'", "not (department = 'it')"]
+
+
+def test_what_a_filter_matches_is_kept_until_the_collection_changes(shelf: Shelf):
+    shelf.add("one", "x", metadata={"k": 1}, tags=("t",))
+    reader = MatchingVersionsReader(shelf.store.database)
+
+    def found(**options: Any) -> MatchingVersions | None:
+        place = shelf.store.collections.get(shelf.scope, shelf.collection.name)
+        return reader.read(shelf.scope, place, RetrievalOptions(**options), unexpired=False)
+
+    def count(**options: Any) -> int:
+        matching = found(**options)
+        return -1 if matching is None else len(matching.version_ids)
+
+    assert count() == -1
+    first = found(metadata_filters={"k": 1})
+    assert found(metadata_filters={"k": 1}) is first
+    # Equal in Python, and others in JSON.
+    assert [count(metadata_filters={"k": value}) for value in (1, True, 1.0, "1")] == [1, 0, 1, 0]
+    assert [count(filters={"tags": {"contains": tag}}) for tag in ("t", "u")] == [1, 0]
+    assert [count(tags=("t",)), count(department=("t",)), count(tags=("t",))] == [1, 0, 1]
+    # A folder that is read takes over what came from folders inside it, and says so of no collection.
+    assert found(source=("one",)) is not found(source=("one",))
+    shelf.add("two", "y", metadata={"k": 1})
+    assert count(metadata_filters={"k": 1}) == 2
+    reader.clear()
+    assert found(metadata_filters={"k": 1}) is not found(metadata_filters={"k": 1}, tags=("t",))
+
+
+def test_no_more_is_kept_of_filters_than_fits(shelf: Shelf):
+    for number in range(3):
+        shelf.add(f"{number}", "x", metadata={"k": number, "all": True})
+    place = shelf.store.collections.get(shelf.scope, shelf.collection.name)
+    reader = MatchingVersionsReader(shelf.store.database, most=3)
+
+    def found(**wanted: Any) -> MatchingVersions | None:
+        return reader.read(shelf.scope, place, RetrievalOptions(metadata_filters=wanted), unexpired=False)
+
+    assert found(all=True) is not found(all=True)
+    first = found(k=1)
+    assert found(k=1) is first
+    found(k=2)
+    assert found(k=1) is not first

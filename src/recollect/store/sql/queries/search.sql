@@ -63,7 +63,7 @@ FROM (SELECT c.chunk_id AS beside, o.chunk_id
                    AND o.position BETWEEN c.before AND c.after AND o.chunk_id <> c.chunk_id OFFSET 0) n
 JOIN chunk_lexical x ON x.tenant_id = %(tenant_id)s AND x.chunk_id = n.chunk_id
 
--- passages: what is shown of given chunks; a chunk with a parent shows the parent's span
+-- passages: what is shown of given chunks, the parent's span where there is one, and whether collections have given revisions
 SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page,
        coalesce(c.parent_start, c.start_offset), coalesce(c.parent_end, c.end_offset),
        CASE WHEN c.parent_start IS NULL THEN c.text
@@ -74,7 +74,10 @@ SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page,
        v.given_id IS NULL
        AND EXISTS (SELECT FROM documents o WHERE o.tenant_id = v.tenant_id AND o.collection_id = v.collection_id AND o.uri = v.uri
                      AND o.document_id <> v.document_id),
-       v.given_id
+       v.given_id,
+       NOT EXISTS (SELECT FROM unnest(%(collection_ids)s::int[], %(revisions)s::bigint[]) AS r (collection_id, revision)
+                   LEFT JOIN collection_state s ON s.tenant_id = %(tenant_id)s AND s.collection_id = r.collection_id
+                   WHERE s.revision IS DISTINCT FROM r.revision)
 -- The chunks first, whatever the planner believes: before a store is analysed it would begin with every version.
 FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
 JOIN document_versions v USING (tenant_id, version_id)
@@ -106,6 +109,9 @@ SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page, w.start_off
        AND EXISTS (SELECT FROM documents o WHERE o.tenant_id = v.tenant_id AND o.collection_id = v.collection_id AND o.uri = v.uri
                      AND o.document_id <> v.document_id),
        v.given_id,
+       NOT EXISTS (SELECT FROM unnest(%(collection_ids)s::int[], %(revisions)s::bigint[]) AS r (collection_id, revision)
+                   LEFT JOIN collection_state s ON s.tenant_id = %(tenant_id)s AND s.collection_id = r.collection_id
+                   WHERE s.revision IS DISTINCT FROM r.revision),
        t.version_id IS NOT NULL, h.marks, p.marks
 FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
 JOIN document_versions v USING (tenant_id, version_id)
