@@ -282,6 +282,9 @@ Computed = TypeVar("Computed")
 BATCH_CHUNKS = 256
 BATCH_DOCUMENTS = 64
 
+# What costs the model nothing is lost at little cost, and a transaction has some thirty statements.
+_LIGHT_BATCHES = 4
+
 # How far ahead documents may be read: enough for a full batch, little enough to bound the memory.
 DOCUMENTS_AHEAD = 2 * BATCH_DOCUMENTS
 BYTES_AHEAD = 16 * 1024 * 1024
@@ -469,12 +472,22 @@ def ahead(
 
 
 def batches(
-    items: Iterable[Item], *, cut: Callable[[Item], CutDocument], source_id: Callable[[Item], int]
+    items: Iterable[Item],
+    *,
+    cut: Callable[[Item], CutDocument],
+    source_id: Callable[[Item], int],
+    light: Callable[[Item], bool] = lambda _: False,
 ) -> Iterator[list[Item]]:
     """Items in batches that are embedded together and stored in one transaction.
 
     A batch holds documents of one source, each identity once (a statement cannot give one document two versions),
     and ends once it is large enough.
+
+    Args:
+        items: Any number of them.
+        cut: The document of an item.
+        source_id: The number of its source.
+        light: Whether an item is small and need not be embedded: of such, four times as many are a batch.
     """
     batch: list[Item] = []
     taken: set[tuple[str | None, bool]] = set()
@@ -483,7 +496,8 @@ def batches(
         document = cut(item)
         own = [document, *document.attached]
         named = {(one.document.id or one.document.source, one.document.id is not None) for one in own}
-        full = chunks >= BATCH_CHUNKS or len(batch) >= BATCH_DOCUMENTS
+        times = _LIGHT_BATCHES if light(item) else 1
+        full = chunks >= BATCH_CHUNKS * times or len(batch) >= BATCH_DOCUMENTS * times
         if batch and (full or not named.isdisjoint(taken) or source_id(item) != source_id(batch[0])):
             yield batch
             batch, taken, chunks = [], set(), 0

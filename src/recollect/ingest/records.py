@@ -63,6 +63,9 @@ if TYPE_CHECKING:
 
 _MAX_CONTEXT_CHARACTERS = 4_000
 
+# Longer documents are stored in smaller batches, so that little is in memory.
+_LIGHT_CHARACTERS = 100_000
+
 
 class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=False)
@@ -344,6 +347,11 @@ class _Item:
     attached_to: Identity | None
 
 
+def _is_light(item: _Item) -> bool:
+    document = item.cut.document
+    return item.embeddings is not None and document.original is None and len(document.content) <= _LIGHT_CHARACTERS
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class Importer:
     """Reads documents of JSON Lines into a collection.
@@ -400,7 +408,9 @@ class Importer:
             self._advance(len(batch))
 
         items = self._items(records, named)
-        grouped = batches(items, cut=lambda item: item.cut, source_id=lambda item: item.source.source_id)
+        grouped = batches(
+            items, cut=lambda item: item.cut, source_id=lambda item: item.source.source_id, light=_is_light
+        )
         embed_and_write(grouped, self._embed, write)
         # Those whose message came behind them.
         self.attachments.hang(self.scope, self._loose)

@@ -67,6 +67,22 @@ def test_batches_keep_the_order_and_every_rule(documents: list[tuple[str, int, i
         assert sum(len(one.chunks) for one in batch[:-1]) < BATCH_CHUNKS
 
 
+def test_what_need_not_be_embedded_is_stored_in_larger_batches():
+    made = [
+        SimpleNamespace(document=SimpleNamespace(source=str(n), id=None), chunks=[0], attached=()) for n in range(600)
+    ]
+    cut = [
+        [
+            len(batch)
+            for batch in batches(
+                made, cut=lambda one: one, source_id=lambda _: 1, light=lambda _, is_light=is_light: is_light
+            )
+        ]
+        for is_light in (True, False)
+    ]
+    assert max(cut[0]) == 4 * max(cut[1])
+
+
 def test_one_batch_is_embedded_while_another_is_written():
     meeting = threading.Barrier(2, timeout=10)
     log = []
