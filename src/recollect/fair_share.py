@@ -9,9 +9,12 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from threading import Lock
+from typing import TypeVar
 
 from recollect.forking import renew_in_children
 from recollect.interruption import check, stoppable
+
+T = TypeVar("T", bound=Hashable)
 
 #: The group of a caller, for instance the tenant, and the caller within it.
 Caller = tuple[Hashable, Hashable]
@@ -88,12 +91,10 @@ class FairShare:
             if not turn.done():
                 self._waiting[caller].remove(turn)
             elif turn.exception() is None:
-                self._taken[caller] -= 1
-                self._groups[caller[0]] -= 1
+                _count_down(self._taken, caller)
+                _count_down(self._groups, caller[0])
             if not self._waiting.get(caller):
                 self._waiting.pop(caller, None)
-            self._taken += Counter()
-            self._groups += Counter()
             self._give_out()
 
     def _give_out(self) -> None:
@@ -117,3 +118,9 @@ class FairShare:
             able = (one for one in able if not self._taken[one] or self._groups[one[0]] < share)
         # Of equal ones the first: callers stand in the order in which they began to wait.
         return min(able, key=lambda one: (self._groups[one[0]], self._taken[one]), default=None)
+
+
+def _count_down(counts: Counter[T], one: T) -> None:
+    counts[one] -= 1
+    if not counts[one]:
+        del counts[one]

@@ -288,13 +288,18 @@ def options_named(given: Mapping[str, Any]) -> RetrievalOptions:
         given: By `SearchOption.names`; a side of a range that is absent, or None, is open.
     """
     found: dict[str, Any] = {}
-    for option in search_options():
-        values = [given.get(name) for name in option.names]
-        if option.type == MomentRange | None:
-            found[option.field] = None if values == [None, None] else tuple(values)
-        elif option.names[0] in given:
-            found[option.field] = values[0]
+    for name in given.keys() & _option_names().keys():
+        option = _option_names()[name]
+        if len(option.names) == 1:
+            found[option.field] = given[name]
+        elif given[name] is not None:
+            found[option.field] = tuple(given.get(side) for side in option.names)
     return RetrievalOptions(**found)
+
+
+@cache
+def _option_names() -> Mapping[str, SearchOption]:
+    return {name: option for option in search_options() for name in option.names}
 
 
 def names_of(options: RetrievalOptions) -> dict[str, Any]:

@@ -94,12 +94,11 @@ class Threads:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.most, thread_name_prefix=self._name)
             work = self._pool.submit(context.run, _contained, call)
-        waiting = asyncio.wrap_future(work)
         try:
-            return await asyncio.shield(waiting)
+            return await asyncio.wrap_future(work)
         except asyncio.CancelledError:
             if not work.cancel():
-                await _ended(interruption, waiting)
+                await _ended(interruption, asyncio.wrap_future(work))
             raise
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -172,17 +171,23 @@ if TYPE_CHECKING:
 else:
     _Declared = create_model("_Declared", __base__=Viewpoint, **_fields())
 
+_OPTIONS = frozenset(_fields())
+
 
 class SearchOptions(_Declared):
     """How passages are searched; what is left out is as configured."""
 
-    def options(self) -> RetrievalOptions:
+    def options(self, *, outline: bool = False) -> RetrievalOptions:
         """As the library takes them.
+
+        Args:
+            outline: As of `RetrievalOptions`.
 
         Raises:
             UsageError: A time is none, or a range ends before it begins.
         """
-        given = options_named({name: getattr(self, name) for name in _fields()})
+        named = {name: getattr(self, name) for name in self.model_fields_set & _OPTIONS}
+        given = options_named({**named, "outline": outline})
         time_limits(given, None)
         return given
 
@@ -198,7 +203,7 @@ class SearchBody(SearchOptions):
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is searched, and how."""
-        return self.of(view), replace(self.options(), outline=True)
+        return self.of(view), self.options(outline=True)
 
 
 class AskBody(SearchOptions):

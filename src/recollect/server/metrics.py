@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Collection, Iterator
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -59,6 +59,7 @@ class Metrics(Observer):
     def __init__(self, rag: RAGPipeline) -> None:
         self.registry = registry = CollectorRegistry(auto_describe=True)
         self._values: dict[str, set[str]] = {}
+        self._known: dict[tuple[object, ...], Counter | Histogram] = {}
         self._lock = Lock()
         self._requests = Histogram(
             "recollect_http_request_seconds",
@@ -163,7 +164,14 @@ class Metrics(Observer):
 
     def _series(self, metric: _Metric, **labels: str) -> _Metric:
         """The series of a metric with these labels, each within its bound."""
-        return metric.labels(**{label: self._bounded(label, value) for label, value in labels.items()})
+        key = (metric, *labels.values())
+        known = self._known.get(key)
+        if known is None:
+            bounded = {label: self._bounded(label, value) for label, value in labels.items()}
+            known = metric.labels(**bounded)
+            if bounded == labels:  # others are without number
+                self._known[key] = known
+        return cast("_Metric", known)
 
     def _bounded(self, label: str, value: str) -> str:
         """A label's value, or ``other`` where it has as many values as it may have."""

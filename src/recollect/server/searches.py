@@ -123,20 +123,25 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     Raises:
         ClientDisconnect: Nobody waits for it any more.
     """
-    doing = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_gone(request))
+    doing, left = asyncio.current_task(), False
+    assert doing is not None, "requests are answered in tasks"
+
+    async def watch() -> None:
+        nonlocal left
+        while (await request.receive())["type"] != "http.disconnect":
+            continue
+        left = True
+        doing.cancel()
+
+    watching = asyncio.ensure_future(watch())
     try:
-        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not doing.done():
-            raise ClientDisconnect
-        return doing.result()
+        return await work
+    except BaseException as exc:
+        # Others may have cancelled it too, for instance a timeout.
+        if left and not doing.uncancel() and isinstance(exc, asyncio.CancelledError):
+            raise ClientDisconnect from None
+        raise
     finally:
-        for task in (doing, leaving):
-            task.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await task
-
-
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        continue
+        watching.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await watching
