@@ -33,7 +33,7 @@ from recollect.server.mcp.http import Door
 from recollect.server.metrics import Metrics
 from recollect.server.request_context import RequestContext, template_of
 from recollect.server.requests import LOOPBACK_NAMES, NamedPaths, OriginCheck, is_loopback
-from recollect.server.routes import RESOURCES, about, assistant
+from recollect.server.routes import RESOURCES, about, assistant, retrieval
 from recollect.server.searches import Searches
 from recollect.server.sse import KeptStreams
 
@@ -135,7 +135,7 @@ class _Application(FastAPI):
             docs_url=None,  # its page loads scripts from elsewhere
             redoc_url=None,
         )
-        self.router.routes.extend(_routes())
+        self.router.routes.extend((retrieval.direct, *_routes()))
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

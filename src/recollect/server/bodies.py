@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -177,17 +178,13 @@ _OPTIONS = frozenset(_fields())
 class SearchOptions(_Declared):
     """How passages are searched; what is left out is as configured."""
 
-    def options(self, *, outline: bool = False) -> RetrievalOptions:
+    def options(self) -> RetrievalOptions:
         """As the library takes them.
-
-        Args:
-            outline: As of `RetrievalOptions`.
 
         Raises:
             UsageError: A time is none, or a range ends before it begins.
         """
-        named = {name: getattr(self, name) for name in self.model_fields_set & _OPTIONS}
-        given = options_named({**named, "outline": outline})
+        given = options_named({name: getattr(self, name) for name in self.model_fields_set & _OPTIONS})
         time_limits(given, None)
         return given
 
@@ -203,7 +200,7 @@ class SearchBody(SearchOptions):
 
     def searched(self, view: View) -> tuple[View, RetrievalOptions]:
         """The view that is searched, and how."""
-        return self.of(view), self.options(outline=True)
+        return self.of(view), replace(self.options(), outline=True)
 
 
 class AskBody(SearchOptions):

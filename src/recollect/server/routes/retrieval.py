@@ -39,6 +39,7 @@ from recollect.server.bodies import (
 )
 from recollect.server.caller import Caller
 from recollect.server.dependencies import Asking, Reader, asking, service_of, streaming
+from recollect.server.direct import DirectRoute
 from recollect.server.problems import documented
 from recollect.server.searches import while_connected
 from recollect.server.sse import (
@@ -57,6 +58,10 @@ router = APIRouter(tags=["retrieval"], responses=documented(404))
 async def search(body: SearchBody, caller: Reader, request: Request) -> Response:
     """As `recollect query --json`: best first, with offsets into the documents' contents."""
     return await service_of(request).searches.run(request, _found, caller, body)
+
+
+#: Searches are what most requests are: their way is short.
+direct = DirectRoute("/v1/search", SearchBody, search)
 
 
 def _found(caller: View, body: SearchBody) -> Response:
