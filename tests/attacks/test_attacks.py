@@ -171,6 +171,6 @@ def test_a_login_that_may_become_the_owner_is_open(filled: str):
 def test_an_empty_store_and_none_at_all(dsn: str, server_dsn: str):
     assert [one for one in attack(dsn) if one.outcome == "open"] == []
     with pytest.raises(StoreError, match="no recollect store"):
-        attack(psycopg.conninfo.make_conninfo(server_dsn, dbname="postgres"))
+        attack(psycopg.conninfo.make_conninfo(server_dsn, dbname="template1"))
     with pytest.raises(StoreUnavailableError):
         attack("host=127.0.0.1 port=1")

@@ -63,7 +63,7 @@ def test_periodic_work_goes_on_through_an_outage_that_the_log_tells_of_once(
     with working(pipeline, ran.release, wait_seconds=3):
         assert ran.acquire(timeout=20)
         name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
-        with psycopg.connect(dsn, dbname="postgres", autocommit=True) as outside:
+        with psycopg.connect(dsn, dbname="recollect", autocommit=True) as outside:
             # As while a server restarts: every connection ends, and new ones are refused.
             outside.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
             try:
@@ -90,7 +90,7 @@ def test_whoever_waits_has_a_connection_as_soon_as_the_server_is_back(dsn: str) 
         with database.autocommit() as connection:
             return connection.execute("SELECT 7").fetchone()
 
-    with psycopg.connect(dsn, dbname="postgres", autocommit=True) as outside, ThreadPoolExecutor(1) as pool:
+    with psycopg.connect(dsn, dbname="recollect", autocommit=True) as outside, ThreadPoolExecutor(1) as pool:
         outside.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
         try:
             reading = pool.submit(read)

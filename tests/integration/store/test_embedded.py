@@ -49,6 +49,7 @@ def test_a_new_store_is_durable_private_and_in_unicode(tmp_path):
         for durable in ("data_checksums", "fsync", "full_page_writes", "synchronous_commit"):
             assert value(dsn, f"SHOW {durable}") == "on"
         assert value(dsn, "SELECT current_database()") == "recollect"
+        assert value(dsn, "SELECT count(*) FROM pg_database WHERE NOT datistemplate") == 1
         assert value(dsn, "SHOW data_directory") == str(tmp_path / "new" / "data" / "pg")
         assert value(dsn, "SHOW server_encoding") == "UTF8"
         assert value(dsn, "SHOW listen_addresses") == ""
@@ -57,6 +58,15 @@ def test_a_new_store_is_durable_private_and_in_unicode(tmp_path):
     for private in ("pg", "run"):
         assert stat.S_IMODE((tmp_path / "new" / "data" / private).stat().st_mode) == 0o700
     assert postmaster(tmp_path / "new" / "data") is None
+
+
+def test_a_database_that_is_missing_is_created(data_dir):
+    with EmbeddedServer(data_dir) as dsn:
+        other = psycopg.conninfo.make_conninfo(dsn, dbname="template1")
+        with psycopg.connect(other, autocommit=True) as connection:
+            connection.execute("DROP DATABASE recollect WITH (FORCE)")
+        with EmbeddedServer(data_dir) as again:
+            assert value(again, "SELECT current_database()") == "recollect"
 
 
 def test_a_stopped_store_keeps_no_log_of_what_was_written(data_dir):
