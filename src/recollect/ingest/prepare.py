@@ -649,8 +649,8 @@ _RANDOM = np.random.Generator(np.random.PCG64(20_261_122))
 _FACTORS = _RANDOM.integers(0, 1 << 63, _BANDS * _ROWS, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
-# Texts of which a function is computed at a time.
-_SLICE = 4_096
+# Hashes of which the functions are computed at a time: they fit a processor's cache.
+_SLICE = 256
 
 
 def runs(text: str) -> set[int]:
@@ -658,9 +658,9 @@ def runs(text: str) -> set[int]:
     words = text.translate(_ASCII_WORDS).split() if text.isascii() else _WORD.findall(text.casefold())
     joined = " ".join(words).encode("utf-8", "replace")
     lengths = map(len, words if text.isascii() else joined.split(b" "))
-    starts = list(accumulate((length + 1 for length in lengths), initial=0))
-    # A run ends before the blank behind it. Without a step of Python for each: a long text has a hundred thousand.
-    ends = (start - 1 for start in starts[_RUN_WORDS:])
+    # Without a step of Python for each: a long text has a hundred thousand. A run ends before the blank behind it.
+    starts = list(accumulate(map((1).__add__, lengths), initial=0))
+    ends = map((-1).__add__, starts[_RUN_WORDS:])
     return set(map(zlib.crc32, map(joined.__getitem__, map(slice, starts, ends))))
 
 
@@ -674,7 +674,8 @@ def bands(text: str) -> tuple[int, ...]:
     least = np.full(_BANDS * _ROWS, np.iinfo(np.uint64).max, np.uint64)
     for start in range(0, len(hashes), _SLICE):
         part = hashes[start : start + _SLICE, np.newaxis]
-        least = np.minimum(least, ((part * _FACTORS) >> _HALF).min(axis=0))
+        least = np.minimum(least, (part * _FACTORS).min(axis=0))
+    least >>= _HALF
     return tuple(_number(band, least[band * _ROWS : (band + 1) * _ROWS]) for band in range(_BANDS))
 
 

@@ -71,17 +71,22 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=False)
 
 
+# Pydantic copies a default for each record, with steps of Python, and calls a factory without.
+_LIST: Any = Field(default_factory=list)
+_DICT: Any = Field(default_factory=dict)
+
+
 class ChunkRecord(_Record):
     """A chunk of the full form."""
 
     start_offset: Annotated[int, Field(ge=0)]
     end_offset: Annotated[int, Field(gt=0)]
     embedding: list[float] | None = None
-    section: list[str] = []
+    section: list[str] = _LIST
     page: int | None = None
     token_count: int = 0
     parent: tuple[int, int] | None = None
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] = _DICT
     context: Annotated[str, Field(max_length=_MAX_CONTEXT_CHARACTERS)] = ""
     context_by: str | None = None
 
@@ -108,7 +113,7 @@ class DocumentRecord(_Record):
     id: str | int | None = None
     title: str | None = None
     metadata: dict[str, Any] | None = None
-    tags: list[str] = []
+    tags: list[str] = _LIST
     department: str | None = None
     language: str | None = None
     mime_type: str = "text/plain"
@@ -123,8 +128,8 @@ class DocumentRecord(_Record):
     twin: Annotated[int, Field(ge=0, lt=2**63)] = 0
     attached_to: str | None = None
     attached_to_id: str | None = None
-    headings: list[tuple[int, str, int, int]] = []
-    pages: list[tuple[int, int, int] | tuple[int, int, int, list[LineRecord] | str]] = []
+    headings: list[tuple[int, str, int, int]] = _LIST
+    pages: list[tuple[int, int, int] | tuple[int, int, int, list[LineRecord] | str]] = _LIST
     original: OriginalRecord | None = None
     chunks: list[ChunkRecord] | None = None
     embedding: list[float] | None = None
