@@ -255,7 +255,7 @@ _JSON = json.JSONDecoder()
 
 
 #: How many candidates a search of the approximate index keeps: more find more, and cost more.
-DEFAULT_EF_SEARCH = 150
+DEFAULT_EF_SEARCH = 175
 
 
 # What suits the reads of a search: small statements by key, each planned once a connection.
