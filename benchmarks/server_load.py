@@ -38,7 +38,6 @@ import synthetic
 from harness import machine, model_cache, percentile, say, server_processes, table, versions
 
 from recollect import Document, RAGConfig, RAGPipeline
-from recollect.config.retrieval import RetrievalConfig
 from recollect.embedding.base import Vectors
 
 COLLECTION = "large"
@@ -82,15 +81,18 @@ class SlowModel:
                 yield f"{word} " if word else ""
 
 
-def open_store(work: Path, *, scripted: bool = False, before_reply: bool = False) -> RAGPipeline:
-    config = RAGConfig.model_validate(
-        {
-            "storage": {"data_dir": (work / "data").resolve()},
-            "embedding": {"cache": False},
-            "retrieval": {"cache_entries": 0, "query_cache_entries": 0, "probe_rate": 0},
-            "server": {"port": 0, "audit": {"before_reply": before_reply}},
-        }
+def settings(work: Path, *, before_reply: bool = False) -> RAGConfig:
+    """What the environment says, so that ways of searching can be compared, and nothing that keeps replies."""
+    return RAGConfig.load(
+        storage={"data_dir": (work / "data").resolve()},
+        embedding={"cache": False},
+        retrieval={"cache_entries": 0, "query_cache_entries": 0, "probe_rate": 0},
+        server={"port": 0, "audit": {"before_reply": before_reply}},
     )
+
+
+def open_store(work: Path, *, scripted: bool = False, before_reply: bool = False) -> RAGPipeline:
+    config = settings(work, before_reply=before_reply)
     return RAGPipeline(config, embedder=QueryModel(), chat_model=SlowModel() if scripted else None)
 
 
@@ -122,7 +124,7 @@ def served(
         assert process.stdout is not None
         host, _, port = process.stdout.readline().strip().removeprefix("http://").partition(":")
         try:
-            if source is None and "resident_memory_mb" in RetrievalConfig.model_fields:
+            if source is None and getattr(settings(work).retrieval, "resident_memory_mb", 0) != 0:
                 asyncio.run(until_resident(host, int(port), work))
             yield host, int(port), psutil.Process(process.pid)
         finally:

@@ -1,4 +1,4 @@
-"""recollect: ``RAGPipeline``, the settings as they come, the embedded server."""
+"""recollect: ``RAGPipeline``, the settings as they come or as the environment says, the embedded server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from harness import OURS, say, server_processes
 
 from peers.base import READER, TOP_K, Base, DataSet, Found, Query, Rows
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
-from recollect.config.retrieval import RetrievalConfig
 from recollect.embedding.models import DEFAULT_MODEL
 from recollect.ingest.records import ImportedDocument
 from recollect.model import Chunk
@@ -58,7 +57,8 @@ class System(Base):
 
     def __init__(self, store: Path) -> None:
         super().__init__(store)
-        self.config = RAGConfig.model_validate({"storage": {"data_dir": store.resolve()}})
+        # Settings of the environment count, so that ways of searching can be compared.
+        self.config = RAGConfig.load(storage={"data_dir": store.resolve()})
         model = f"{self.config.embedding.model or DEFAULT_MODEL}:{self.config.embedding.precision}"
         self._known = KnownVectors(model)
         self._rag = RAGPipeline(self.config, embedder=self._known)
@@ -89,7 +89,7 @@ class System(Base):
 
     def _until_resident(self) -> None:
         """Search until replies come from the copy in this process, where this version has one."""
-        if "resident_memory_mb" not in RetrievalConfig.model_fields:
+        if getattr(self.config.retrieval, "resident_memory_mb", 0) == 0:
             return
         query = Query("a question that nobody asks", np.full(self._known.dimension, 0.051, np.float32))
         end = time.perf_counter() + RESIDENT_SECONDS
