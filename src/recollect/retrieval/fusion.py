@@ -99,6 +99,10 @@ def weighted(
 
 
 def _finite(known: Mapping[int, float], scored: Sequence[Scored]) -> dict[int, float]:
+    scores = {**known, **dict(scored)}
+    # A sum with anything in it that is not finite is not either.
+    if math.isfinite(sum(scores.values())):
+        return scores
     return {chunk_id: score for chunk_id, score in (*known.items(), *scored) if math.isfinite(score)}
 
 

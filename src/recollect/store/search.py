@@ -464,8 +464,8 @@ class SearchRepository:
         params = {
             "tenant_id": scope.tenant_id,
             "chunk_ids": list(chunk_ids),
-            "collection_ids": list(revisions),
-            "revisions": list(revisions.values()),
+            "collection_ids": list(revisions) or None,
+            "revisions": list(revisions.values()) or None,
         }
         found = self._database.read(scope, _SQL["passages_outlined" if outlined else "passages"], params)
         return {

@@ -355,12 +355,13 @@ def _mixed(candidates: Sequence[Candidate], scores: Sequence[float], weight: flo
     first = standardised([candidate.score for candidate in candidates])
     second = standardised(scores)
     mixed = (weight * second + (1 - weight) * first).tolist()
-    ranked = [
-        RerankedCandidate(candidate, total, score)
-        for candidate, total, score in zip(candidates, mixed, scores, strict=True)
-    ]
     # Where the reranker alone decides, equals keep the first stage's order.
-    return tuple(sorted(ranked, key=lambda item: (-item.score, -item.candidate.score, item.candidate.chunk_id)))
+    order = [
+        (-total, -candidate.score, candidate.chunk_id, place)
+        for place, (candidate, total) in enumerate(zip(candidates, mixed, strict=True))
+    ]
+    order.sort()
+    return tuple([RerankedCandidate(candidates[place], mixed[place], scores[place]) for *_, place in order])
 
 
 def _first_order(candidates: Sequence[Candidate]) -> tuple[RerankedCandidate, ...]:
