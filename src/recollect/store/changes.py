@@ -8,8 +8,7 @@ came after them.
 The number of a revision alone does not tell what a collection held: a crash, a promotion or a restore can lose the last
 revisions, whose numbers are then given again. ``revision_id`` is random and never given again.
 
-Changes of a space that the collection does not use are not noted. A collection that has another ``space_id`` is copied
-whole.
+Vectors of a space that the collection does not use are not noted. A copy cannot follow it to another one.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ class ChangeRepository(Repository):
             revision_id: Its ``revision_id``.
 
         Returns:
-            None where the collection is gone, never had that revision (it was lost), or where that is so long ago that
-            its changes are not kept: copy the collection whole.
+            None where the collection is gone, never had that revision (it was lost) or uses another vector space since,
+            and where that is so long ago that its changes are not kept: copy the collection whole.
         """
         params = {
             "tenant_id": scope.tenant_id,

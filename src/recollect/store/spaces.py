@@ -236,6 +236,7 @@ class SpaceRepository(Repository):
             spec = None if space.spec is None else Jsonb(dict(space.spec))
             made = {"embedding_model": space.model, "embedding_dimension": space.dimension, "embedding_spec": spec}
             connection.execute(_SQL["use"], params | made)
+            connection.execute(_SQL["leave_copies"], params)
             connection.execute(_SQL["touch"], params)
             details = {"collection": space.collection_id, "from": before.model, "to": space.model}
             record(connection, scope, action=action, actor=actor, details=details)

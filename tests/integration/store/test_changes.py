@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import psycopg
 import pytest
 from shelf import Shelf, second_tenant
 
-from recollect import Document, RAGPipeline
+from recollect import Document, RAGPipeline, SessionRAG
 from recollect.model import Scope
+from recollect.model.document_session import SessionConfig
+from recollect.store.backup import backup
 from recollect.store.changes import Changes
+from recollect.store.restore import restore
 from recollect.store.store import Store
 
 # What a search reads of versions. The hash of a file is no such thing.
@@ -40,9 +46,10 @@ STATE = """
 class Copy:
     """Of a collection, as of a revision."""
 
-    def __init__(self, store: Store, collection: str = "default", scope: Scope | None = None):
+    def __init__(self, store: Store, collection: str | int = "default", scope: Scope | None = None):
         self.store, self.scope = store, scope or Scope()
-        self.collection = store.collections.get(self.scope, collection).collection_id
+        named = isinstance(collection, str)
+        self.collection = store.collections.get(self.scope, collection).collection_id if named else collection
         with self.store.database.transaction(self.scope, snapshot=True) as connection:
             self.revision, self.revision_id = self._read(STATE, connection)[0]
             self.versions, self.terms = self.read(connection)
@@ -59,6 +66,13 @@ class Copy:
 
     def follow(self) -> Changes:
         """Apply what changed, and compare with the collection."""
+        changes = self.apply()
+        with self.store.database.transaction(self.scope, snapshot=True) as connection:
+            assert (self.versions, self.terms) == self.read(connection)
+        return changes
+
+    def apply(self) -> Changes:
+        """Read what changed; versions may have changed once more since, which the next time tells."""
         changes = self.changes()
         assert changes is not None
         with self.store.database.transaction(self.scope, snapshot=True) as connection:
@@ -67,7 +81,6 @@ class Copy:
             self.versions |= dict(self._read(VERSIONS, connection, list(changes.version_ids)))
             if changes.terms_counted:
                 self.terms = self._read(TERMS, connection)[0]
-            assert (self.versions, self.terms) == self.read(connection)
         self.revision, self.revision_id = changes.revision, changes.revision_id
         return changes
 
@@ -203,6 +216,61 @@ def test_writers_are_told_in_the_order_in_which_they_commit(shelf: Shelf):
     assert len(copy.follow().version_ids) == 1
     shelf.write(first)
     assert len(copy.follow().version_ids) == 1
+
+
+def test_writers_at_the_same_time_are_all_told(shelf: Shelf):
+    copy = Copy(shelf.store, shelf.name)
+    prepared = [[shelf.prepared(f"{writer}/{n % 3}", f"number {n}") for n in range(9)] for writer in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        writers = [pool.submit(lambda own: [shelf.write(one) for one in own], own) for own in prepared]
+        while not all(writer.done() for writer in writers):
+            copy.apply()
+    copy.follow()
+    assert len(copy.versions) == 27
+
+
+def test_what_goes_and_comes_in_a_session_is_told(pipeline: RAGPipeline):
+    sessions = SessionRAG(pipeline)
+    sessions.create_session("talk", SessionConfig(max_documents=2, when_full="oldest"))
+    sessions.ingest_to_session("talk", Document(content="One.", source="1"))
+    place = pipeline.store.document_sessions.get(Scope(), "talk")
+    copy = Copy(pipeline.store, place.collection_id)
+    for number in (2, 3):
+        sessions.ingest_to_session("talk", Document(content=f"Number {number}.", source=str(number)))
+        copy.follow()
+    assert len(copy.versions) == 2
+    sessions.end_session("talk")
+    assert copy.changes() is None
+
+
+def test_a_copy_of_another_vector_space_has_nothing_to_follow(rag: RAGPipeline):
+    copy = Copy(rag.store)
+    rag.spaces.reembed("hashing:96")
+    assert copy.changes() is None
+    other = Copy(rag.store)
+    rag.documents.delete(["leave.md"])
+    other.follow()
+
+
+def test_after_a_restore_what_was_lost_is_known_by_its_id(
+    shelf: Shelf, dsn: str, clone: Callable[..., AbstractContextManager[str]], tmp_path: Path
+):
+    shelf.add("a", "one")
+    kept = Copy(shelf.store, shelf.name)
+    backup(dsn, tmp_path / "file")
+    shelf.add("lost", "two")
+    lost = Copy(shelf.store, shelf.name)
+    with clone() as other:
+        restore(other, tmp_path / "file")
+        store = Store(data_dir=tmp_path, dsn=other)
+        kept.store = lost.store = store
+        assert kept.follow().version_ids == ()
+        assert lost.changes() is None
+        Shelf(store).add("b", "three")
+        assert len(kept.follow().version_ids) == 1
+        assert kept.revision == lost.revision
+        assert lost.changes() is None
+        store.close()
 
 
 def test_what_is_rolled_back_is_no_change(shelf: Shelf):

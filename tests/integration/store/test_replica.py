@@ -73,6 +73,12 @@ def counts(rag: RAGPipeline) -> dict[str, int]:
     return {outcome: count for outcome, count in rag.store.replica.counts.items() if count}
 
 
+def standing(rag: RAGPipeline) -> tuple[int, int, str]:
+    """The collection, its revision and the revision's id."""
+    query = "SELECT collection_id, revision, revision_id::text FROM collection_state"
+    return rag.store.database.run(Scope(), query, {})[0]
+
+
 def found(rag: RAGPipeline, query: str = "annual leave", **view) -> list[str]:
     return sorted({one.source for one in rag.view(**view).retrieve(query, FRESH)})
 
@@ -226,7 +232,9 @@ def test_after_a_failover_what_was_lost_is_not_read_where_it_still_is():
             rag.ingest(Document(content="Annual leave.", source="leave.md"))
             own.caught_up()
             own.replica.stop()
+            kept = standing(rag)
             rag.ingest(Document(content="Annual loss.", source="lost.md"))
+            lost = standing(rag)
             own.caught_up(left_behind)
             assert found(rag) == ["leave.md", "lost.md"]
             assert counts(rag) == {"replica": 1}
@@ -236,6 +244,11 @@ def test_after_a_failover_what_was_lost_is_not_read_where_it_still_is():
             with opened_at(own.replica, TEMPLATE) as elsewhere:
                 elsewhere.ingest(Document(content="Annual news.", source="news.md"))
             assert found(rag) == ["leave.md", "news.md"]
+            changes = rag.store.changes.since(Scope(), *kept)
+            assert changes is not None
+            assert changes.revision >= lost[1]
+            assert len(changes.version_ids) == 1
+            assert rag.store.changes.since(Scope(), *lost) is None
             assert "timeline" in rag.store.replica.status().problem
 
 

@@ -83,6 +83,10 @@ UPDATE collections SET space_id = %(space_id)s, first_model = coalesce(first_mod
     embedding_model = %(embedding_model)s, embedding_dimension = %(embedding_dimension)s, embedding_spec = %(embedding_spec)s
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 
+-- leave_copies: copies of the collection have no more to follow: they hold vectors of another space
+UPDATE collection_state SET revision_id = gen_random_uuid()
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+
 -- touch: cached replies were found in another space
 UPDATE collection_state SET revision = revision + 1
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
