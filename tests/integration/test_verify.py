@@ -461,6 +461,7 @@ def test_one_repair_removes_doubles_and_makes_every_key_again(filled: RAGPipelin
             connection.execute(f"INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {table}")
     # What is made of others need not even be equal.
     damage(dsn, "UPDATE chunk_lexical SET length = length + 7 WHERE ctid IN (SELECT max(ctid) FROM chunk_lexical)")
+    damage(dsn, "UPDATE collection_state SET revision = revision + 1")
     mended = filled.maintenance.verify(repair=True)
     assert (left(mended), mended.clean) == ({}, True), mended
     assert found(filled.maintenance.verify(deep=True)) == {} and filled.maintenance.check() == []

@@ -261,12 +261,24 @@ _PART = re.compile(r"(constraint|index) (\S+) on (\S+): (.*)", re.DOTALL)
 
 
 # Made of others, row by row: of doubles one is kept, and made anew where it is wrong.
-_DERIVED = ("chunk_vectors", "chunk_lexical", "chunk_token_vectors", "embedding_cache", "term_stats")
+_DERIVED = (
+    "chunk_vectors",
+    "chunk_lexical",
+    "chunk_token_vectors",
+    "collection_state",
+    "embedding_cache",
+    "term_stats",
+)
 
 
 _DROP_DOUBLES = sql.SQL(
     "DELETE FROM recollect.{} WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM (SELECT t.tableoid, t.ctid, "
     "row_number() OVER (PARTITION BY {} ORDER BY t.ctid) AS number FROM recollect.{} t) n WHERE number > 1)"
+)
+
+
+_LEAVE_COPIES = (
+    "UPDATE recollect.collection_state SET revision_id = one.id FROM (SELECT gen_random_uuid() AS id OFFSET 0) one"
 )
 
 
@@ -369,8 +381,8 @@ def _make(
         if without_doubles:
             key = definition[definition.rindex("(") + 1 : definition.rindex(")")] if table in _DERIVED else "t::text"
             connection.execute(_DROP_DOUBLES.format(owner, sql.SQL(key), owner))
-            # Whoever keeps a copy of a collection may have either of two: it is copied whole.
-            connection.execute("UPDATE recollect.collection_state SET revision_id = gen_random_uuid()")
+            # A copy of a collection may hold either of two: it has no more to follow. Doubles of states stay equal.
+            connection.execute(_LEAVE_COPIES)
         connection.execute(make)
 
 
