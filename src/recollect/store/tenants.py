@@ -177,11 +177,9 @@ class TenantDirectory(Repository):
         with self._database.autocommit() as connection, connection.transaction():
             _wait_until_alone(connection, found)
             collection_ids = [row[0] for row in rows(connection, _SQL["collection_ids"], key)]
-            counts = {
-                table: _delete(connection, table, found.tenant_id)
-                for table in tables_in_order(connection)
-                if table != "audit_heads"
-            }
+            # First: what the deletion of versions notes there goes with their collections.
+            tables = sorted(tables_in_order(connection), key=lambda table: table != "collection_changes")
+            counts = {table: _delete(connection, table, found.tenant_id) for table in tables if table != "audit_heads"}
             details = {"name": found.name, "reason": reason, "rows": counts}
             begin_anew(connection, scope)
             receipt_id, erased_at = record(connection, scope, action="erase_tenant", actor=actor, details=details)
