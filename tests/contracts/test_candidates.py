@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -26,13 +25,24 @@ from recollect.retrieval.candidates import (
 )
 from recollect.retrieval.enhance.plan import Expansion, QueryPlan
 from recollect.retrieval.lexical import K1, B
+from recollect.retrieval.resident.collections import ResidentCollections
+from recollect.retrieval.resident.source import ResidentCandidates
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.filters import MatchingVersions
 from recollect.store.store import Store
 
-SOURCES: dict[str, Callable[[Store], CandidateSource]] = {
-    "sql": lambda store: SqlCandidates(store.search, lexical_budget=2_000),
-}
+
+def by_sql(store: Store) -> CandidateSource:
+    return SqlCandidates(store.search, lexical_budget=2_000)
+
+
+def from_memory(store: Store) -> CandidateSource:
+    held = ResidentCollections(store.resident, budget=2**30)
+    assert held.hold(Scope(), store.collections.get(Scope(), "default"))
+    return ResidentCandidates(held.find, by_sql(store))
+
+
+SOURCES = {"exact": by_sql, "resident": from_memory}
 EMBEDDER = HashingEmbedder()
 WORDS = ["offer", "pump", "leave", "canteen", "budget", "audit", "server"]
 TEXTS = [f"{first} {second} {first} {number}" for number, first in enumerate(WORDS) for second in WORDS]
@@ -45,6 +55,7 @@ class World:
     """A filled collection, and what is stored of each of its current chunks."""
 
     store: Store
+    path: str
     source: CandidateSource
     collection: Collection
     then: datetime
@@ -94,6 +105,7 @@ def world(request: pytest.FixtureRequest, pipeline: RAGPipeline) -> World:
     )
     return World(
         store,
+        request.param,
         SOURCES[request.param](store),
         store.collections.get(Scope(), "default"),
         then,
@@ -117,7 +129,7 @@ def test_the_nearest_by_meaning_come_first(world: World):
         found = world.find(mode)
         assert [score for _, score in found.dense] == pytest.approx(best(world.similarities(), 12), abs=2e-3)
         assert found.dense == sorted(found.dense, key=lambda item: (-item[1], item[0]))
-        assert found.dense_exact and found.paths["dense"] == "exact"
+        assert found.dense_exact and found.paths["dense"] == world.path
 
 
 def test_the_best_by_words_come_first(world: World):
@@ -127,7 +139,7 @@ def test_the_best_by_words_come_first(world: World):
         assert found.lexical == sorted(found.lexical, key=lambda item: (-item[1], item[0]))
         # Of both ways at once no proof is asked for; whoever says exact has one.
         assert found.lexical_exact or mode == "hybrid"
-        assert found.paths["lexical"] == ("exact" if found.lexical_exact else "approximate")
+        assert found.paths["lexical"] == (world.path if found.lexical_exact else "approximate")
         assert len(found.lexical) == 12
 
 

@@ -117,6 +117,7 @@ UNITS = {
     "access.department_boost": "factor",
     "access.other_departments": "factor",
     "access.role_preferences.<name>.factor": "factor",
+    "retrieval.resident_memory_mb": "megabytes",
 }
 SUFFIXES = ("seconds", "bytes", "hours", "days", "characters", "tokens")
 

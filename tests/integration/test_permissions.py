@@ -382,7 +382,9 @@ def test_an_export_carries_permissions_into_another_collection(rag: RAGPipeline,
 def test_the_index_serves_who_reads_much_and_a_comparison_who_reads_little(dsn: str, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(sql_candidates, "_INDEX_PAYS", 5)
     config = RAGConfig.load(
-        storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 1}, embedding={"provider": "hashing"}
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 1},
+        embedding={"provider": "hashing"},
+        retrieval={"resident_memory_mb": 0},
     )
     with RAGPipeline(config, embedder=HashingEmbedder()) as rag:
         lists = [("group:few", "group:half")] * 2 + [("group:half",), ("group:rest",)] * 19
@@ -520,7 +522,9 @@ def test_preference_mode_moves_the_order_and_hides_nothing(dsn: str, tmp_path: P
             assert mine[0].source == department
             assert [one.explain.preference for one in mine] == [1.2, 0.9, 1.0, 1.0, 1.0]
         boss = found(Principal(department="it", roles=("Boss",)))
-        assert [(one.source, one.score) for one in boss] == [(one.source, one.score) for one in found(None)]
+        assert [(one.source, pytest.approx(one.score)) for one in boss] == [
+            (one.source, one.score) for one in found(None)
+        ]
         assert all(one.explain.preference is None for one in boss)
         least = max(one.score for one in found(None)) * 1.01
         assert [one.source for one in found(Principal(department="it"), min_score=least)] == ["it"]

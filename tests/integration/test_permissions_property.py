@@ -17,7 +17,9 @@ from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOpti
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import NotFoundError
 from recollect.model import Scope
-from recollect.retrieval import lexical, sql_candidates
+from recollect.model.collection import Collection
+from recollect.retrieval import lexical, search, sql_candidates
+from recollect.retrieval.resident.collections import ResidentCollections
 
 EMBEDDER = HashingEmbedder(16)
 WORDS = [f"word{letter}" for letter in "abcdefgh"]
@@ -38,18 +40,32 @@ PRINCIPALS = st.builds(
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join), min_size=1, max_size=3)
 
 
-@pytest.fixture(params=["compared one by one", "through the indexes"])
+@pytest.fixture(params=["compared one by one", "through the indexes", "from memory"])
 def rag(request, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RAGPipeline]:
     config = RAGConfig.load(
         storage={"data_dir": tmp_path / "unused", "dsn": dsn, "index_threshold": 1},
         embedding={"provider": "hashing"},
         chunking={"strategy": "paragraph"},
+        retrieval={"resident_memory_mb": 100 if request.param == "from memory" else 0},
     )
+    if request.param == "from memory":
+        monkeypatch.setattr(search, "LOADED_AFTER", 0)
+        monkeypatch.setattr(ResidentCollections, "find", held_first(ResidentCollections.find))
     if request.param == "through the indexes":
         monkeypatch.setattr(sql_candidates, "EXACT_FILTER_CHUNKS", -1)
         monkeypatch.setattr(lexical, "SCANNED_COLLECTION_CHUNKS", 0)
     with RAGPipeline(config, embedder=EMBEDDER) as opened:
         yield opened
+
+
+def held_first(find):
+    """Searches find what the copy says from the first one on, not once it has been loaded in the background."""
+
+    def found(held: ResidentCollections, scope: Scope, collection: Collection):
+        assert held.hold(scope, collection)
+        return find(held, scope, collection)
+
+    return found
 
 
 def tokens_of(principal: Principal) -> set[str]:

@@ -131,7 +131,13 @@ def configured(dsn: str, **retrieval: Any) -> RAGConfig:
         storage={"data_dir": Path("unused"), "dsn": dsn, "index_threshold": 1_000},
         embedding={"provider": "hashing", "cache": False},
         chunking={"strategy": "paragraph", "min_size": 1, "max_size": 80},
-        retrieval={"rerank": "none", "collapse_duplicates": False, "probe_rate": 0, **retrieval},
+        retrieval={
+            "rerank": "none",
+            "collapse_duplicates": False,
+            "probe_rate": 0,
+            "resident_memory_mb": 0,
+            **retrieval,
+        },
     )
 
 

@@ -54,6 +54,11 @@ def _show_status(ctx: CommandContext, status: PipelineStatus) -> None:
     if status.search.collections:
         out.print()
         _show_searches(ctx, status)
+    if status.resident:
+        held = [
+            f"{one_line(name)} ({copy.chunks:,} chunks, {size(copy.bytes)})" for name, copy in status.resident.items()
+        ]
+        out.print(f"\nHeld in memory: {', '.join(held)}")
     if not status.total_documents:
         out.print("\nNothing is in it yet. Try: recollect demo, or: recollect ingest FOLDER")
 

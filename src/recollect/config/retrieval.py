@@ -86,6 +86,12 @@ class RetrievalConfig(Section):
     query_cache_entries: int = Field(
         1_000, ge=0, description="Questions whose embeddings a process keeps; 0 keeps none."
     )
+    resident_memory_mb: int | None = Field(
+        None,
+        ge=0,
+        description="Megabytes that copies of collections may take in the memory of this process, which searches are "
+        "answered from; by default an eighth of the machine's memory. 0: none is held.",
+    )
     probe_rate: float = Field(
         0.01, ge=0, le=1, description="Share of approximate searches that are measured in the background; 0: none."
     )

@@ -39,6 +39,7 @@ class Collection(Record):
         hidden: Whether it is a session's: listings leave it out.
         languages: With ``auto``: those that its documents, and parts of them, have been analysed in.
         embedding_spec: How its model is made (`recollect.model.embedding_spec`); None: only its name is known.
+        revision_id: Of its revision alone, whose number can be given again; see `recollect.store.changes`.
         access_ids: The access lists of what the caller may read of it, which confine both retrievers; None: they may
             read all of it.
     """
@@ -69,6 +70,7 @@ class Collection(Record):
     hidden: bool = False
     embedding_spec: Mapping[str, Any] | None = None
     languages: tuple[str, ...] = ()
+    revision_id: str = ""
     access_ids: tuple[int, ...] | None = None
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
@@ -21,6 +21,8 @@ class PipelineStatus(Record):
         collections: By name.
         schema_version: Of the database.
         search: How the searches of the last days fared, in all and by collection.
+        resident: What this process holds of these collections in memory, by name; a collection of which it holds
+            nothing is absent.
     """
 
     total_documents: Public[int]
@@ -32,6 +34,22 @@ class PipelineStatus(Record):
     schema_version: Public[int]
     database_bytes: Public[int]
     search: Public[StoreSearchHealth]
+    resident: Public[Mapping[str, ResidentCopy]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResidentCopy(Record):
+    """A collection in the memory of a process, which searches are answered from.
+
+    Attributes:
+        chunks: That it holds.
+        bytes: That it takes.
+        revision: Of the collection, that it has come to.
+    """
+
+    chunks: Public[int]
+    bytes: Public[int]
+    revision: Public[int]
 
 
 # How searches fare: hits of the caches and the measured recall.

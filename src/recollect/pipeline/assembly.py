@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from recollect.pipeline.remembering import TenantMemory
     from recollect.plugins import Plugins
     from recollect.retrieval.rerank.base import PairScorer
+    from recollect.retrieval.resident.collections import ResidentCollections
     from recollect.retrieval.search import Searcher
     from recollect.retrieval.why_not import WhyNotInquiry
 
@@ -425,6 +426,11 @@ class Assembly:
                     rerankers=self.rerankers,
                 )
             return self._searcher
+
+    @property
+    def held(self) -> ResidentCollections | None:
+        """What holds copies of collections in memory; None: nothing does, or not yet."""
+        return None if self._searcher is None else self._searcher.held
 
     def search(self, scope: Scope, query: str, options: RetrievalOptions, target: Target) -> SearchReply:
         """Run a search, of which the observers are told.

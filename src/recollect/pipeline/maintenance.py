@@ -92,7 +92,12 @@ class Maintenance(Group, MaintenanceOperations):
     def status(self) -> PipelineStatus:
         at, scope = self._at, self._at.present()
         only = None if at.named is None else at.place(scope)
-        return read_status(at.store, scope, at.assembly.embedder, collection=at.config.collection, only=only)
+        status = read_status(at.store, scope, at.assembly.embedder, collection=at.config.collection, only=only)
+        held = at.assembly.held
+        if held is None or scope.principal is not None:
+            return status
+        copies = {one.name: held.copy_of(scope, one) for one in status.collections}
+        return replace(status, resident={name: copy for name, copy in copies.items() if copy is not None})
 
     def check(self) -> list[Finding]:
         """Everything of the tenant that contradicts itself, and of every tenant's audit; empty for a sound store."""

@@ -19,7 +19,7 @@ from recollect.retrieval.enhance.synonyms import (
     acronym_enhancer,
     load_synonyms,
 )
-from recollect.retrieval.health import SearchMonitor, measure
+from recollect.retrieval.health import Sample, SearchMonitor, measure
 from recollect.retrieval.ranking import Preferences, RankingSettings, RerankerMaker, RolePreference
 from recollect.retrieval.rerank.registry import EMBEDDING_RERANKERS, make_reranker
 from recollect.retrieval.retrievers import MODES
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recollect.retrieval.enhance.plan import QueryEnhancer
     from recollect.retrieval.rerank.base import PairScorer, Reranker
     from recollect.retrieval.rerank.late_interaction import StoredVectors
+    from recollect.retrieval.resident.collections import ResidentCollections
     from recollect.retrieval.why_not import WhyNotInquiry
     from recollect.store.store import Store
 
@@ -62,7 +63,13 @@ def make_searcher(
         scorer: Gives the model of a provider that reranks, where one is configured.
         rerankers: All there are.
     """
-    return Searcher(
+
+    def contradicted(sample: Sample) -> None:
+        if searcher.held is not None:
+            why = "a search of it that was repeated in the database found something else"
+            searcher.held.drop(sample.scope, sample.request.collection, why=why)
+
+    searcher = Searcher(
         store,
         embedders.asking,
         rerankers=_rerankers(store, embedders, config, scorer, rerankers),
@@ -70,12 +77,20 @@ def make_searcher(
         settings=search_settings(config),
         monitor=SearchMonitor(
             store.search_health,
-            partial(measure, store.database),
+            partial(measure, store.database, contradicted=contradicted),
             probe_rate=config.retrieval.probe_rate,
             take_query_counts=embedders.take_query_counts,
         ),
         meters=embedders.meters,
+        resident=partial(_resident, store, config),
     )
+    return searcher
+
+
+def _resident(store: Store, config: RAGConfig) -> ResidentCollections:
+    from recollect.retrieval.resident.collections import ResidentCollections, budget_bytes
+
+    return ResidentCollections(store.resident, budget=budget_bytes(config.retrieval.resident_memory_mb))
 
 
 def make_trial_searcher(

@@ -112,7 +112,7 @@ class SearchMonitor:
         if queries.hits or queries.misses:
             counts = HitCounts(hits=queries.hits, misses=queries.misses)
             self._add(scope, request.collection, SearchHealth(query_embedding_cache=counts))
-        if found.exact or self._chance() >= self._probe_rate or self._clock() < self._next_probe:
+        if self._chance() >= self._probe_rate or self._clock() < self._next_probe:
             return
         sample = Sample(scope=scope, request=request, found=found)
         if not sample.exact:
@@ -171,6 +171,9 @@ FRESH_SECONDS = 3600.0
 # By words so many candidates are read, and more where they do not prove the first ten.
 _LEXICAL_CANDIDATES = 100
 
+# Scores that differ by more are not the same, wherever they were computed.
+_SAME = 1e-4
+
 # Scores of one chunk differ by rounding, where another path computed them.
 _ROUNDING = 1e-5
 
@@ -202,22 +205,24 @@ class Sample:
 
     @property
     def dense(self) -> Sequence[Scored] | None:
-        """The first results of an approximate index; None: every vector was compared, or none."""
+        """The first results of an index, or from memory; None: the database compared every vector, or none."""
         return None if self.found.paths.get("dense", "exact") == "exact" else self.found.dense[: self.at]
 
     @property
     def lexical(self) -> Sequence[Scored] | None:
-        """The first results by words, found without proof; None: they are proven, or were not looked for."""
+        """The first results by words, unproven or from memory; None: the database proved them, or had no words."""
         proven = self.found.paths.get("lexical", "exact") in {"exact", "no terms"}
         return None if proven else self.found.lexical[: self.at]
 
     @property
     def exact(self) -> bool:
         """Whether there is nothing to measure."""
-        return self.found.exact or (self.dense is None and self.lexical is None)
+        return self.dense is None and self.lexical is None
 
 
-def measure(database: Database, sample: Sample) -> SearchHealth | None:
+def measure(
+    database: Database, sample: Sample, *, contradicted: Callable[[Sample], None] = lambda _: None
+) -> SearchHealth | None:
     """Repeat a search exactly, and return the recall of each way that was not exact.
 
     None where nothing can be said: the collection has changed since the search, there was nothing to find, or even the
@@ -226,6 +231,7 @@ def measure(database: Database, sample: Sample) -> SearchHealth | None:
     Args:
         database: The store's connections; none of them is used, so that no search waits for one.
         sample: The search.
+        contradicted: Told of a search that found what the database does not have, or scored it otherwise.
 
     Raises:
         StoreError: The search was refused, failed or took too long.
@@ -233,13 +239,16 @@ def measure(database: Database, sample: Sample) -> SearchHealth | None:
     settings = {"statement_timeout": f"{PROBE_SECONDS}s", "application_name": "recollect probe"}
     with closing(database.separate(max_connections=1, settings=settings)) as aside:
         repository = SearchRepository(aside)
-        dense = recall(sample.dense, _dense(repository, sample), at=sample.at)
-        lexical = recall(sample.lexical, _lexical(repository, sample), at=sample.at)
+        nearest, worded = _dense(repository, sample), _lexical(repository, sample)
         # Read last: what was compared is then one state of the collection, and the one that was searched.
         searched = sample.request.collection
         unchanged = CollectionRepository(aside).find(sample.scope, searched.name) == searched
+    dense = recall(sample.dense, nearest, at=sample.at)
+    lexical = recall(sample.lexical, worded, at=sample.at)
     if not unchanged or (dense is None and lexical is None):
         return None
+    if _contradicts(sample.dense, nearest) or _contradicts(sample.lexical, worded):
+        contradicted(sample)
     return SearchHealth(
         probes=1,
         recall_dense=dense,
@@ -321,6 +330,21 @@ def recall(found: Sequence[Scored] | None, exact: Sequence[Scored] | None, *, at
     enough = least - _ROUNDING * max(1.0, abs(least))
     good = {chunk_id for chunk_id, score in found[:at] if score >= enough}
     return min(1.0, len(good) / len(wanted))
+
+
+def _contradicts(found: Sequence[Scored] | None, exact: Sequence[Scored] | None) -> bool:
+    """Whether something was found with another score than it has, or that would be among the best if it were there."""
+    if not found or exact is None:
+        return False
+    if len(found) > len(exact):
+        return True
+    known, least = dict(exact), min((score for _, score in exact), default=-math.inf)
+    return any(
+        abs(score - known[chunk_id]) > _SAME * max(1.0, abs(score))
+        if chunk_id in known
+        else score > least + _SAME * max(1.0, abs(least))
+        for chunk_id, score in found
+    )
 
 
 def _dense(repository: SearchRepository, sample: Sample) -> Sequence[Scored] | None:

@@ -355,6 +355,27 @@ def _saturation(lengths: Floats, average_length: float) -> Floats:
     return K1 * (1 - B + B * lengths / max(average_length, 1e-9))
 
 
+def half_saturation(lengths: npt.NDArray[Any], average_length: float) -> npt.NDArray[np.float32]:
+    """How often a term must occur in chunks of these lengths for half of `MAX_WEIGHT`, under an average length."""
+    result: npt.NDArray[np.float32] = _saturation(lengths.astype(np.float64), average_length).astype(np.float32)
+    return result
+
+
+def occurrences(
+    stored: npt.NDArray[np.float32], lengths: npt.NDArray[Any], *, average_length: float
+) -> npt.NDArray[np.uint16]:
+    """How often terms occur, from many stored weights: `term_frequency` of each, 65,535 at most.
+
+    Args:
+        stored: As stored.
+        lengths: Parallel to ``stored``: the number of terms of the chunk in question.
+        average_length: The one that the weights were computed with.
+    """
+    own = lengths.astype(np.float64)
+    found = _term_frequencies(stored.astype(np.float64), _saturation(own, average_length), own)
+    return np.minimum(found, np.iinfo(np.uint16).max).astype(np.uint16)
+
+
 def _term_frequencies(stored: Floats, saturation: Floats, lengths: Floats | None) -> Floats:
     """Occurrences, by weights; whole ones of chunks of these lengths, or where there are none, as they come out."""
     occurrences: Floats = stored * saturation / np.maximum(MAX_WEIGHT - stored, np.finfo(np.float32).eps)

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.model.scope import Target
     from recollect.retrieval.health import SearchMonitor
+    from recollect.retrieval.resident.collections import ResidentCollections
     from recollect.store.past import PastParts
     from recollect.store.store import Store
 
@@ -108,6 +109,9 @@ class SearchSettings:
         """How many candidates each way of searching contributes: enough to be shown, and to be reranked."""
         return max(options.candidates or self.candidates, options.top_k, self.ranking.wanted(options))
 
+
+#: Copies of collections are held in memory from the so manyeth search of a process on.
+LOADED_AFTER = 3
 
 # How often a search is tried while the rights of whoever searches change, or collections come and go.
 _ATTEMPTS = 6
@@ -167,6 +171,7 @@ class Searcher:
         monitor: Counts what the caches answer, and has a sample of searches repeated exactly; `close` closes it.
         seen: What is searched in place of a collection, to try it in another of its vector spaces; None: itself.
         meters: Of embedding models, where others know some already; None: none does.
+        resident: Makes what holds copies of collections in memory, once there are several searches; None: none is held.
     """
 
     def __init__(
@@ -180,6 +185,7 @@ class Searcher:
         monitor: SearchMonitor | None = None,
         seen: Callable[[Collection], Collection] | None = None,
         meters: RelevanceMeters | None = None,
+        resident: Callable[[], ResidentCollections] | None = None,
     ) -> None:
         self._settings = settings or SearchSettings()
         self._store = store
@@ -188,7 +194,10 @@ class Searcher:
         self._monitor = monitor
         self._filters = MatchingVersionsReader(store.database)
         self._targets = TargetResolver(store, auto_expire=self._settings.auto_expire, seen=seen)
-        self._source: CandidateSource = SqlCandidates(store.search, lexical_budget=self._settings.lexical_budget)
+        self._database_source = SqlCandidates(store.search, lexical_budget=self._settings.lexical_budget)
+        self._make_resident = resident
+        self._held: ResidentCollections | None = None
+        self._searches = 0
         self._ranker = Ranker(settings=self._settings.ranking, rerankers=rerankers)
         self._meters = meters or RelevanceMeters()
         self._languages = ModelLanguages()
@@ -201,18 +210,43 @@ class Searcher:
         return fingerprint(self._settings)
 
     @property
+    def _source(self) -> CandidateSource:
+        # A command makes one search, which builds nothing, and imports nothing for it.
+        if self._make_resident is None or self._searches < LOADED_AFTER:
+            return self._database_source
+        return self._resident_source
+
+    @property
+    def held(self) -> ResidentCollections | None:
+        """What holds copies of collections in memory; None: nothing does, or not yet."""
+        return self._held
+
+    @cached_property
+    def _resident_source(self) -> CandidateSource:
+        from recollect.retrieval.resident.source import ResidentCandidates
+
+        if self._make_resident is None:
+            return self._database_source
+        self._held = self._make_resident()
+        return ResidentCandidates(self._held.find, self._database_source)
+
+    @property
     def cache_counts(self) -> ResultCacheCounts:
         """How often an equal search of a moment ago could answer."""
         return self._cache.counts
 
     def forget(self) -> None:
-        """Forget every cached reply, and what is remembered of words and filters; an erasure calls this."""
+        """Forget every cached reply, copies in memory, and what is remembered of words and filters; for erasures."""
+        if self._held is not None:
+            self._held.forget()
         self._cache.clear()
         self._filters.clear()
         self._store.search.known_frequencies.clear()
 
     def close(self) -> None:
-        """Let the monitor write what it counted; idempotent."""
+        """Let the monitor write what it counted, and hold nothing in memory; idempotent."""
+        if self._held is not None:
+            self._held.close()
         if self._monitor is not None:
             self._monitor.close()
 
@@ -354,6 +388,7 @@ class Searcher:
 
     def _compute(self, search: _Search) -> tuple[SearchReply, bool]:
         """The reply, and whether all that it shows is known to have been the caller's to read."""
+        self._searches += 1
         scope, options, watch = search.scope, search.options, search.watch
         requests = [self._request(one, search) for one in search.searched]
         each = self._run(requests, search, counted=True)

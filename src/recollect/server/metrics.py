@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recollect.model import Answer, SearchReply
     from recollect.model.requests import RequestRecord
     from recollect.pipeline import RAGPipeline
+    from recollect.retrieval.resident.collections import ResidentUsage
     from recollect.store.replica import Replica
 
 logger = logging.getLogger(__name__)
@@ -216,7 +217,10 @@ class _StoreFigures(Collector):
         replica = self._rag.store.replica
         if replica is not None:
             yield from _of_replica(replica)
-        counts = self._rag.standpoint.assembly.searcher.cache_counts
+        assembly = self._rag.standpoint.assembly
+        if assembly.held is not None:
+            yield from _of_memory(assembly.held.usage())
+        counts = assembly.searcher.cache_counts
         lookups = CounterMetricFamily(
             "recollect_result_cache_lookups", "Searches that the cache of replies was asked for.", labels=("result",)
         )
@@ -261,6 +265,24 @@ class _StoreFigures(Collector):
                     self._reached = False
                 self._read_at = now
             return self._workload
+
+
+def _of_memory(usage: ResidentUsage) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "recollect_resident_collections", "Collections that this process holds in memory.", value=usage.collections
+    )
+    yield GaugeMetricFamily("recollect_resident_chunks", "Chunks of these.", value=usage.chunks)
+    yield GaugeMetricFamily("recollect_resident_bytes", "Memory that they take.", value=usage.bytes)
+    yield GaugeMetricFamily("recollect_resident_budget_bytes", "Memory that they may take.", value=usage.budget)
+    lookups = CounterMetricFamily(
+        "recollect_resident_lookups", "Collections searched, by where candidates were found.", labels=("where",)
+    )
+    lookups.add_metric(("memory",), usage.answered)
+    lookups.add_metric(("database",), usage.missed)
+    yield lookups
+    yield CounterMetricFamily(
+        "recollect_resident_dropped", "Copies that did not say what the database says.", value=usage.dropped
+    )
 
 
 def _of_replica(replica: Replica) -> Iterator[Metric]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect.model import Scope
-from recollect.store.database import Repository
+from recollect.store.database import Connection, Repository, rows
 from recollect.store.sql import queries
 
 _SQL = queries("changes")
@@ -59,19 +59,27 @@ class ChangeRepository(Repository):
             None where the collection is gone, never had that revision (it was lost) or uses another vector space since,
             and where that is so long ago that its changes are not kept: copy the collection whole.
         """
-        params = {
-            "tenant_id": scope.tenant_id,
-            "collection_id": collection_id,
-            "revision": revision,
-            "revision_id": revision_id,
-        }
-        found = self._database.read(scope, _SQL["since"], params)
-        if not found or found[0][2] is None:
-            return None
-        now, now_id, version_ids = found[0]
-        return Changes(
-            revision=now,
-            revision_id=now_id,
-            version_ids=tuple(one for one in version_ids if one != _TERMS),
-            terms_counted=_TERMS in version_ids,
-        )
+        with self._database.single_reads(scope) as connection:
+            return changes_since(connection, scope.tenant_id, collection_id, revision, revision_id)
+
+
+def changes_since(
+    connection: Connection, tenant_id: int, collection_id: int, revision: int, revision_id: str
+) -> Changes | None:
+    """As `ChangeRepository.since`, over a connection that has the tenant set."""
+    params = {
+        "tenant_id": tenant_id,
+        "collection_id": collection_id,
+        "revision": revision,
+        "revision_id": revision_id,
+    }
+    found = rows(connection, _SQL["since"], params)
+    if not found or found[0][2] is None:
+        return None
+    now, now_id, version_ids = found[0]
+    return Changes(
+        revision=now,
+        revision_id=now_id,
+        version_ids=tuple(one for one in version_ids if one != _TERMS),
+        terms_counted=_TERMS in version_ids,
+    )

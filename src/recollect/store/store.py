@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from recollect.store.past import PastRepository, StalenessRepository
     from recollect.store.recall import RecallRepository
     from recollect.store.replica import Replica
+    from recollect.store.resident import ResidentRepository
     from recollect.store.saved_cases import SavedCaseRepository
     from recollect.store.scrub import Scrubber
     from recollect.store.search import (
@@ -139,6 +140,7 @@ class Store:
     feedback: FeedbackRepository = _made_on_use("memory", "FeedbackRepository")
     forgetting: ForgettingRepository = _made_on_use("memory", "ForgettingRepository")
     past: PastRepository = _made_on_use("past", "PastRepository")
+    resident: ResidentRepository = _made_on_use("resident", "ResidentRepository")
     requests: RequestLogRepository = _made_on_use("logs", "RequestLogRepository")
     attachments: AttachmentRepository = _made_on_use("closing", "AttachmentRepository")
     source_items: SourceItemRepository = _made_on_use("sources", "SourceItemRepository")

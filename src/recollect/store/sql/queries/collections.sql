@@ -23,7 +23,7 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.space_id)
                  AND i.indisvalid) AS indexed,
        c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden,
-       c.embedding_spec, s.languages
+       c.embedding_spec, s.languages, s.revision_id::text
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
   -- A session's collection exists for the session alone, and no longer than the session.
@@ -41,7 +41,7 @@ SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_di
                WHERE i.indexrelid = to_regclass('recollect.chunk_vectors_hnsw_' || c.space_id)
                  AND i.indisvalid) AS indexed,
        c.refusal, c.token_vectors, c.tenant_id, s.next_expiry <= now() AS expiry_due, c.hidden,
-       c.embedding_spec, s.languages
+       c.embedding_spec, s.languages, s.revision_id::text
 FROM collections c JOIN collection_state s USING (tenant_id, collection_id)
 WHERE c.tenant_id = %(tenant_id)s AND (NOT c.hidden OR %(hidden)s) AND c.name > %(after)s
   AND (NOT %(active)s OR (SELECT require_active(%(tenant_id)s)))

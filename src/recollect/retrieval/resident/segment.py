@@ -1,0 +1,227 @@
+"""Chunks in memory, laid out for searches: vectors with their binary codes, and the postings of their words.
+
+Codes have one bit a dimension: whether the vector lies above the segment's mean there. The chunks whose codes differ
+least from a query's are compared by their stored vectors. Words are scored over postings, term at a time, as BM25 is
+under today's average length: a posting holds how often the word stands in the chunk, not a weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.retrieval.lexical import occurrences
+from recollect.retrieval.resident.kernels import Codes, Counts, Halfs, Mask, Ranges, Rows
+from recollect.store.resident import Contents
+
+Longs = npt.NDArray[np.int64]
+
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """The chunks of a collection, or of a part of it, by id; rows are numbered by that order.
+
+    Attributes:
+        chunk_ids: Shape (rows,), ascending.
+        version_ids: Shape (rows,).
+        access_ids: Shape (rows,).
+        before: Shape (rows,): the row of the chunk before it in its document, -1 where there is none.
+        after: The same of the chunk behind it.
+        lengths: Shape (rows,): in terms; -1 of a chunk that words are not known of.
+        embedded: Shape (rows,): whether there is a vector.
+        vectors: Shape (rows, dimension); zeros where there is none.
+        means: Shape (dimension,): what codes are cut at.
+        codes: Shape (rows, words of 64 bits).
+        lexemes: Ascending: every word that a chunk holds.
+        starts: Shape (lexemes + 1,): where the part of each begins in the postings.
+        holders: Shape (postings,): the rows that hold each word, ascending.
+        counts: Shape (postings,): how often.
+    """
+
+    chunk_ids: Longs
+    version_ids: Longs
+    access_ids: Rows
+    before: Rows
+    after: Rows
+    lengths: Rows
+    embedded: Mask
+    vectors: Halfs
+    means: npt.NDArray[np.float32]
+    codes: Codes
+    lexemes: Rows
+    starts: Longs
+    holders: Rows
+    counts: Counts
+
+    @classmethod
+    def of(
+        cls,
+        contents: Contents,
+        *,
+        dimension: int,
+        reference_length: float,
+        means: npt.NDArray[np.float32] | None = None,
+    ) -> Segment:
+        """From what was read of a store.
+
+        Args:
+            contents: Read.
+            dimension: Of the vectors.
+            reference_length: The average length that the stored weights were computed with.
+            means: Of the segment that this one stands beside; None: its own.
+        """
+        words, vectors, places = contents.words, contents.vectors, contents.places
+        chunk_ids = np.union1d(words.chunk_ids, vectors.chunk_ids)
+        worded, embedded = chunk_ids.searchsorted(words.chunk_ids), chunk_ids.searchsorted(vectors.chunk_ids)
+        version_ids = np.zeros(len(chunk_ids), dtype=np.int64)
+        access_ids, lengths = np.zeros(len(chunk_ids), dtype=np.int32), np.full(len(chunk_ids), _NONE, dtype=np.int32)
+        halfs = np.zeros((len(chunk_ids), dimension), dtype=np.float16)
+        there = np.zeros(len(chunk_ids), dtype=np.uint8)
+        for rows, part in ((embedded, vectors), (worded, words)):
+            version_ids[rows], access_ids[rows] = part.version_ids, part.access_ids
+        lengths[worded], halfs[embedded], there[embedded] = words.lengths, vectors.vectors, 1
+        own = worded.astype(np.int32).repeat(words.counts)
+        lengths_of = words.lengths.repeat(words.counts)
+        often = occurrences(words.weights, lengths_of, average_length=reference_length)
+        positions = np.full(len(chunk_ids), _NONE, dtype=np.int32)
+        standing = chunk_ids.searchsorted(places.chunk_ids)
+        known = standing < len(chunk_ids)
+        known[known] = chunk_ids[standing[known]] == places.chunk_ids[known]
+        positions[standing[known]] = places.positions[known]
+        before, after = _neighbours(version_ids, positions, lengths)
+        means = _means(halfs, there) if means is None else means
+        return cls(
+            chunk_ids,
+            version_ids,
+            access_ids,
+            before,
+            after,
+            lengths,
+            there,
+            halfs,
+            means,
+            codes_of(halfs, means),
+            *_postings(words.lexemes, own, often),
+        )
+
+    def __len__(self) -> int:
+        return len(self.chunk_ids)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return sum(getattr(self, one.name).nbytes for one in fields(self))
+
+    def ranges(self, lexemes: Sequence[int]) -> Ranges:
+        """Shape (lexemes, 2): where the part of each word begins and ends in the postings."""
+        if not len(self.lexemes):
+            return np.zeros((len(lexemes), 2), dtype=np.int64)
+        asked = np.array(lexemes, dtype=np.int32)
+        places = np.minimum(self.lexemes.searchsorted(asked), len(self.lexemes) - 1)
+        found = np.stack([self.starts[places], self.starts[places + 1]], axis=1)
+        found[self.lexemes[places] != asked] = 0
+        return found
+
+    def rows_of(self, version_ids: Longs) -> npt.NDArray[np.intp]:
+        """The rows of the chunks of versions."""
+        return np.flatnonzero(np.isin(self.version_ids, version_ids))
+
+
+def joined(parts: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
+    """One segment of the rows of several that are kept. The codes are cut at the means of the first.
+
+    Args:
+        parts: Segments without a chunk in common, and which of their rows are kept. Versions are whole, in one of them.
+    """
+    chunk_ids = np.concatenate([one.chunk_ids[kept] for one, kept in parts])
+    order = np.argsort(chunk_ids, kind="stable")
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    means = parts[0][0].means
+    own: dict[str, Any] = {}
+    for name in ("version_ids", "access_ids", "lengths", "embedded", "vectors"):
+        own[name] = np.concatenate([getattr(one, name)[kept] for one, kept in parts])[order]
+    codes = [
+        one.codes[kept] if np.array_equal(one.means, means) else codes_of(one.vectors[kept], means)
+        for one, kept in parts
+    ]
+    moved: list[Rows] = []
+    start = 0
+    for one, kept in parts:
+        # Where each of its rows has gone; the last entry is for neighbours that are not there.
+        rows = np.full(len(one) + 1, _NONE, dtype=np.int32)
+        count = int(kept.sum())
+        rows[:-1][kept] = place[start : start + count]
+        moved.append(rows)
+        start += count
+    postings = [_moved(one, rows) for (one, _), rows in zip(parts, moved, strict=True)]
+    beside = {
+        name: np.concatenate([rows[getattr(one, name)[kept]] for (one, kept), rows in zip(parts, moved, strict=True)])[
+            order
+        ]
+        for name in ("before", "after")
+    }
+    return Segment(
+        chunk_ids[order],
+        own["version_ids"],
+        own["access_ids"],
+        beside["before"],
+        beside["after"],
+        own["lengths"],
+        own["embedded"],
+        own["vectors"],
+        means,
+        np.concatenate(codes)[order],
+        *_postings(*(np.concatenate(column) for column in zip(*postings, strict=True))),
+    )
+
+
+def codes_of(vectors: npt.NDArray[Any], means: npt.NDArray[np.float32]) -> Codes:
+    """Shape (rows, words): a bit a dimension, padded to whole words."""
+    bits = np.zeros((len(vectors), -(-vectors.shape[1] // 64) * 64), dtype=np.bool_)
+    for start in range(0, len(vectors), 10_000):  # in single precision they take twice the memory
+        stretch = slice(start, start + 10_000)
+        bits[stretch, : vectors.shape[1]] = vectors[stretch].astype(np.float32) > means
+    return np.packbits(bits, axis=1).view(np.uint64)
+
+
+def _means(vectors: Halfs, embedded: Mask) -> npt.NDArray[np.float32]:
+    total = np.zeros(vectors.shape[1], dtype=np.float64)
+    for start in range(0, len(vectors), 10_000):
+        total += vectors[start : start + 10_000].astype(np.float32).sum(axis=0)
+    return (total / max(1, int(embedded.sum()))).astype(np.float32)
+
+
+def _neighbours(version_ids: Longs, positions: Rows, lengths: Rows) -> tuple[Rows, Rows]:
+    """The rows before and behind each in its document, of those that words are known of."""
+    before, after = np.full((2, len(positions)), _NONE, dtype=np.int32)
+    order = np.lexsort((positions, version_ids))
+    first, second = order[:-1], order[1:]
+    beside = (version_ids[first] == version_ids[second]) & (positions[first] + 1 == positions[second])
+    beside &= positions[first] != _NONE
+    reads_back, reads_on = beside & (lengths[first] >= 0), beside & (lengths[second] >= 0)
+    before[second[reads_back]] = first[reads_back]
+    after[first[reads_on]] = second[reads_on]
+    return before, after
+
+
+def _moved(segment: Segment, rows: Rows) -> tuple[Rows, Rows, Counts]:
+    """The word, the new row and the count of each posting whose row is kept."""
+    holders = rows[segment.holders]
+    kept = holders != _NONE
+    lexemes = segment.lexemes.repeat(np.diff(segment.starts))
+    return lexemes[kept], holders[kept], segment.counts[kept]
+
+
+def _postings(lexemes: Rows, rows: Rows, counts: Counts) -> tuple[Rows, Longs, Rows, Counts]:
+    """Distinct words, where the part of each begins, rows and counts, from postings in any order."""
+    order = np.argsort(lexemes.astype(np.int64) << 32 | rows)
+    sorted_lexemes = lexemes[order]
+    distinct, starts = np.unique(sorted_lexemes, return_index=True)
+    return distinct, np.append(starts, len(order)).astype(np.int64), rows[order], counts[order]
