@@ -312,9 +312,12 @@ def _probe(connection: Connection, scope: Scope, traces: _Traces) -> tuple[Erasu
 
 def _remains(settings: Mapping[str, str], at: datetime) -> tuple[str, ...]:
     archived = settings.get("archive_mode", "off") != "off"
+    removed = settings.get("wal_recycle") == "off"
+    until = "until checkpoints remove them" if removed else "until they are used again and written over"
     log = (
-        "Write-ahead log: its segments hold the former rows, and are used again as they are, until they are "
-        f"written over (max_wal_size {settings.get('max_wal_size')}, wal_keep_size {settings.get('wal_keep_size')})"
+        f"Write-ahead log: its segments hold the former rows, {until} (checkpoint_timeout "
+        f"{settings.get('checkpoint_timeout')}, max_wal_size {settings.get('max_wal_size')}, "
+        f"wal_keep_size {settings.get('wal_keep_size')})"
     )
     kept = "; archiving is on: archived segments hold them until they are deleted." if archived else "."
     return (

@@ -147,4 +147,4 @@ SELECT ARRAY (
     UNION SELECT file_hash FROM uploaded_files WHERE tenant_id = %(tenant_id)s AND file_hash = ANY (%(hashes)b::bytea[])),
     ARRAY (SELECT relation::text || '.' || name FROM content_columns() WHERE is_sampled),
     (SELECT jsonb_object_agg(name, setting || coalesce(unit, '')) FROM pg_settings
-     WHERE name IN ('archive_mode', 'checkpoint_timeout', 'max_wal_size', 'wal_keep_size'))
+     WHERE name IN ('archive_mode', 'checkpoint_timeout', 'max_wal_size', 'wal_keep_size', 'wal_recycle'))
