@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from json.scanner import make_scanner
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -248,10 +249,10 @@ class JsonbLoader(Loader):
 
     def load(self, data: Buffer) -> Any:  # noqa: ANN401 - whatever JSON holds
         """The value; before its text stands the number of the format."""
-        return _JSON.raw_decode(str(data[1:], "utf-8"))[0]
+        return _SCAN(str(data[1:], "utf-8"), 0)[0]
 
 
-_JSON = json.JSONDecoder()
+_SCAN = make_scanner(json.JSONDecoder())  # type: ignore[arg-type]  # typeshed asks for a scanner
 
 
 #: How many candidates a search of the approximate index keeps: more find more, and cost more.
