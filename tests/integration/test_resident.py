@@ -19,6 +19,7 @@ from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOpti
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.model import Scope
 from recollect.model.collection import Collection
+from recollect.retrieval import search
 from recollect.retrieval.candidates import CandidateRequest, Candidates, Stopwatch
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.resident import generation, kernels
@@ -295,3 +296,48 @@ def test_there_is_no_copy_of_what_is_not_held(rag: RAGPipeline):
     none = ResidentCollections(rag.store.resident, budget=0)
     assert not none.hold(*beside.collection())
     assert none.find(*beside.collection()) is None
+
+
+def test_what_is_gone_or_suspended_is_let_go(rag: RAGPipeline):
+    held = ResidentCollections(rag.store.resident, budget=2**30)
+    first, second = Beside(rag, held, "first"), Beside(rag, held, "second")
+    for one in (first, second):
+        one.view.ingest(Document(content="something", source="0"))
+        one.hold()
+    rag.tenants.create("other")
+    theirs = rag.view(tenant="other", collections="third")
+    theirs.ingest(Document(content="of others", source="0"))
+    scope = theirs.standpoint.present()
+    assert held.hold(scope, rag.store.collections.get(scope, "third"))
+    assert held.usage().collections == 3
+    rag.collections.delete("first")
+    first.view.ingest(Document(content="of the same name", source="0"))
+    rag.tenants.suspend("other")
+    held.follow()
+    assert held.usage().collections == 1
+    first.hold()
+    first.require_same("same name")
+    held.forget()
+    assert held.usage().collections == held.usage().bytes == 0
+
+
+def test_a_copy_that_says_something_else_is_dropped(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog):
+    monkeypatch.setattr(search, "LOADED_AFTER", 0)
+    config = RAGConfig.load(
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn},
+        embedding={"provider": "hashing"},
+        retrieval={"probe_rate": 1, "cache_entries": 0},
+    )
+    with RAGPipeline(config, embedder=EMBEDDER) as rag:
+        rag.ingest([Document(content=f"number {number} of many", source=str(number)) for number in range(20)])
+        scope, collection = Scope(), rag.store.collections.get(Scope(), "default")
+        rag.search("number 7")
+        held = rag.standpoint.assembly.held
+        assert held.hold(scope, collection)
+        (copy,) = held._held.values()
+        copy.generation.base.segment.vectors[3] = copy.generation.base.segment.vectors[4]
+        assert rag.search("number 3 of many").paths["dense"] == "resident"
+        rag.standpoint.assembly.searcher._monitor._log.flush()
+        assert held.usage().dropped == 1
+        assert held.find(scope, collection) is None
+    assert "is dropped" in caplog.text
