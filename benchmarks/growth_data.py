@@ -3,7 +3,7 @@
 In the folder of a size:
 
 - ``documents.jsonl``: the file for ``recollect import``, documents of ten chunks with their vectors; above two million
-  chunks it is left out, because it takes 3.8 kB a chunk;
+  chunks it is left out, because it takes 4.2 kB a chunk;
 - ``chunks.jsonl`` and ``vectors.npy`` (half precision): the same chunks for the peers;
 - ``metadata.npy``: for each document the values of the fields that filters ask for. ``tenth`` has ten values,
   ``hundredth`` a hundred, ``rare`` ten thousand: by equality they keep 10 %, 1 % and 0.01 % of the documents, and one
