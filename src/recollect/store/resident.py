@@ -26,6 +26,9 @@ _SQL = queries("resident")
 Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
 
+# Bytes that are taken apart at once.
+_AT_ONCE = 16_000_000
+
 # A row of the binary COPY: how many fields, and before each its length in bytes.
 _HEAD = Struct(">hiqiqiiiii")  # fields; chunk, version, access list, length; how long the sparse vector is
 
@@ -61,13 +64,13 @@ class VectorRows:
         chunk_ids: Of n chunks.
         version_ids: Of these.
         access_ids: Of these.
-        vectors: Shape (n, dimension).
+        vectors: Shape (some of n, dimension) each, one behind the other: whoever takes them over lets each go at once.
     """
 
     chunk_ids: Longs
     version_ids: Longs
     access_ids: Ints
-    vectors: npt.NDArray[np.float16]
+    vectors: list[npt.NDArray[np.float16]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,8 +180,8 @@ class Snapshot:
 
     def term_counts(self, collection_id: int) -> TermCounts:
         """In how many chunks each word of a collection stands."""
-        sent = self._copied("term_counts", {"collection_id": collection_id})
-        numbers = np.frombuffer(sent, dtype=_layout(lexeme="i4", frequency="i4"))
+        layout = _layout(lexeme="i4", frequency="i4")
+        numbers = _joined(self._copied("term_counts", {"collection_id": collection_id}), layout)
         order = np.argsort(numbers["lexeme"], kind="stable")
         return TermCounts(_native(numbers["lexeme"][order], np.int32), _native(numbers["frequency"][order], np.int32))
 
@@ -188,7 +191,7 @@ class Snapshot:
         if version_ids is not None:
             some = sql.SQL("AND version_id = ANY ({})").format(sql.Literal(list(version_ids)))
         params = {"collection_id": state.collection_id, "space_id": state.space_id, "some": some}
-        places = np.frombuffer(self._copied("places", params), dtype=_layout(chunk="i8", position="i4"))
+        places = _joined(self._copied("places", params), _layout(chunk="i8", position="i4"))
         return Contents(
             words=_word_rows(self._copied("words", params)),
             vectors=_vector_rows(self._copied("vectors", params), state.dimension),
@@ -200,14 +203,25 @@ class Snapshot:
         params = {"tenant_id": self._tenant_id, "version_ids": list(version_ids)}
         return {row[0] for row in rows(self._connection, _SQL["still_there"], params)}
 
-    def _copied(self, query: str, params: dict[str, Any]) -> bytes:
-        """The rows of a query in the binary form of COPY, without what that begins and ends with."""
+    def _copied(self, query: str, params: dict[str, Any]) -> Iterator[bytes]:
+        """The rows of a query in the binary form of COPY, many at a time, without what that begins and ends with."""
         literals = {name: one if isinstance(one, sql.Composable) else sql.Literal(one) for name, one in params.items()}
         statement: LiteralString = _SQL[query]
         filled = sql.SQL(statement).format(**literals, tenant_id=sql.Literal(self._tenant_id))
         with self._connection.cursor().copy(sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(filled)) as copy:
-            sent = b"".join(copy)
-        return sent[len(COPY_HEADER) : -2]
+            pieces: list[bytes | bytearray | memoryview] = []
+            size, begins = 0, len(COPY_HEADER)
+            for piece in copy:  # a row, and the end by itself
+                pieces.append(piece)
+                size += len(piece)
+                if size >= _AT_ONCE:
+                    yield b"".join(pieces)[begins:]
+                    pieces, size, begins = [], 0, 0
+            yield b"".join(pieces)[begins:-2]
+
+
+def _joined(pieces: Iterator[bytes], layout: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    return np.frombuffer(b"".join(pieces), dtype=layout)
 
 
 def _layout(**fields: str) -> np.dtype[np.void]:
@@ -222,21 +236,29 @@ def _native(values: npt.NDArray[Any], kind: type[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(values, dtype=kind)
 
 
-def _vector_rows(sent: bytes, dimension: int) -> VectorRows:
+def _vector_rows(pieces: Iterator[bytes], dimension: int) -> VectorRows:
     head = _layout(chunk="i8", version="i8", access="i4").descr
     layout = np.dtype(
         [*head, ("bytes", ">i4"), ("dimensions", ">i2"), ("unused", ">i2"), ("vector", ">f2", (dimension,))]
     )
-    found = np.frombuffer(sent, dtype=layout)
-    return VectorRows(
-        _native(found["chunk"], np.int64),
-        _native(found["version"], np.int64),
-        _native(found["access"], np.int32),
-        _native(found["vector"], np.float16),
-    )
+    numbers: list[tuple[Longs, Longs, Ints]] = []
+    vectors: list[npt.NDArray[np.float16]] = []
+    for piece in pieces:
+        found = np.frombuffer(piece, dtype=layout)
+        of_each = _native(found["version"], np.int64), _native(found["access"], np.int32)
+        numbers.append((_native(found["chunk"], np.int64), *of_each))
+        vectors.append(_native(found["vector"], np.float16))
+    chunk_ids, version_ids, access_ids = map(np.concatenate, zip(*numbers, strict=True))
+    return VectorRows(chunk_ids, version_ids, access_ids, vectors)
 
 
-def _word_rows(sent: bytes) -> WordRows:
+def _word_rows(pieces: Iterator[bytes]) -> WordRows:
+    parts = [_words_of(piece) for piece in pieces]
+    return WordRows(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _words_of(sent: bytes) -> tuple[npt.NDArray[Any], ...]:
+    """The fields of `WordRows`, of some of its rows."""
     view = memoryview(sent)
     heads: list[tuple[int, int, int, int]] = []
     vectors: list[memoryview] = []
@@ -249,12 +271,5 @@ def _word_rows(sent: bytes) -> WordRows:
         at += size
     numbers = np.array(heads, dtype=np.int64).reshape(-1, 4)
     counts, indices, weights = sparsevec_batch(vectors)  # type: ignore[arg-type]
-    return WordRows(
-        numbers[:, 0].copy(),
-        numbers[:, 1].copy(),
-        numbers[:, 2].astype(np.int32),
-        numbers[:, 3].astype(np.int32),
-        counts,
-        indices + 1,
-        weights,
-    )
+    small = numbers[:, 2].astype(np.int32), numbers[:, 3].astype(np.int32)
+    return numbers[:, 0].copy(), numbers[:, 1].copy(), *small, counts, indices + 1, weights

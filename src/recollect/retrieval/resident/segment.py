@@ -21,6 +21,7 @@ from recollect.store.resident import Contents
 Longs = npt.NDArray[np.int64]
 
 _NONE = -1
+_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,10 +86,17 @@ class Segment:
         there = np.zeros(len(chunk_ids), dtype=np.uint8)
         for rows, part in ((embedded, vectors), (worded, words)):
             version_ids[rows], access_ids[rows] = part.version_ids, part.access_ids
-        lengths[worded], halfs[embedded], there[embedded] = words.lengths, vectors.vectors, 1
+        lengths[worded], there[embedded] = words.lengths, 1
+        start = 0
+        while vectors.vectors:
+            piece = vectors.vectors.pop(0)
+            halfs[embedded[start : start + len(piece)]] = piece
+            start += len(piece)
         own = worded.astype(np.int32).repeat(words.counts)
-        lengths_of = words.lengths.repeat(words.counts)
-        often = occurrences(words.weights, lengths_of, average_length=reference_length)
+        often = np.empty(len(own), dtype=np.uint16)
+        for start in range(0, len(own), _AT_ONCE):  # in double precision they take many times the memory
+            some = slice(start, start + _AT_ONCE)
+            often[some] = occurrences(words.weights[some], lengths[own[some]], average_length=reference_length)
         positions = np.full(len(chunk_ids), _NONE, dtype=np.int32)
         standing = chunk_ids.searchsorted(places.chunk_ids)
         known = standing < len(chunk_ids)
