@@ -43,7 +43,7 @@ def postings_of(random: np.random.Generator, rows: int) -> tuple[np.ndarray, np.
 def test_codes_are_compared_alike(seed: int, rows: int, words: int, limit: int):
     random = np.random.default_rng(seed)
     # Few different bits, so that many are equally near.
-    codes = random.integers(0, 4, (rows, words), dtype=np.uint64)
+    codes = random.integers(0, 4, (words, rows), dtype=np.uint64)
     query, mask = random.integers(0, 4, words, dtype=np.uint64), mask_of(random, rows)
     compiled, plain = both(lambda: kernels.nearest_codes(codes, query, mask=mask, limit=limit))
     assert compiled.tolist() == plain.tolist()

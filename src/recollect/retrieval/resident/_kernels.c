@@ -43,7 +43,7 @@ static PyObject *fail(Arguments *arguments, const char *message) {
     return NULL;
 }
 
-/* Bits in which codes differ from a query's. */
+/* Bits in which codes differ from a query's. Codes lie word after word: the first word of every row, then the second. */
 
 static int bits(uint64_t word) {
 #if defined(__GNUC__)
@@ -55,29 +55,76 @@ static int bits(uint64_t word) {
 #endif
 }
 
-#define DISTANCES                                                                                          \
-    for (Py_ssize_t row = 0; row < rows; row++) {                                                          \
-        if (mask && !mask[row]) { distances[row] = UINT16_MAX; continue; }                                 \
-        int distance = 0;                                                                                  \
-        for (Py_ssize_t word = 0; word < words; word++) distance += bits(codes[row * words + word] ^ query[word]); \
-        distances[row] = (uint16_t)distance;                                                               \
-        counted[distance]++;                                                                               \
+/* So many rows at a time, whose sums stay in the nearest cache. */
+#define BLOCK 1024
+
+typedef void (*Distances)(const uint64_t *, const uint64_t *, Py_ssize_t, Py_ssize_t, uint16_t *);
+
+#define DISTANCES(BITS)                                                                                         \
+    for (Py_ssize_t first = 0; first < rows; first += BLOCK) {                                                  \
+        uint64_t sums[BLOCK] = {0};                                                                             \
+        Py_ssize_t size = rows - first < BLOCK ? rows - first : BLOCK;                                          \
+        for (Py_ssize_t word = 0; word < words; word++) {                                                       \
+            const uint64_t *own = codes + word * rows + first, asked = query[word];                             \
+            for (Py_ssize_t row = 0; row < size; row++) sums[row] += (uint64_t)BITS(own[row] ^ asked);          \
+        }                                                                                                       \
+        for (Py_ssize_t row = 0; row < size; row++) distances[first + row] = (uint16_t)sums[row];               \
     }
 
-typedef void (*Distances)(const uint64_t *, const uint64_t *, const uint8_t *, Py_ssize_t, Py_ssize_t, uint16_t *, Py_ssize_t *);
-
-static void distances_anywhere(const uint64_t *codes, const uint64_t *query, const uint8_t *mask, Py_ssize_t rows,
-                               Py_ssize_t words, uint16_t *distances, Py_ssize_t *counted) { DISTANCES }
+static void distances_anywhere(const uint64_t *codes, const uint64_t *query, Py_ssize_t rows, Py_ssize_t words,
+                               uint16_t *distances) { DISTANCES(bits) }
 
 #ifdef X86
 __attribute__((target("popcnt")))
-static void distances_popcnt(const uint64_t *codes, const uint64_t *query, const uint8_t *mask, Py_ssize_t rows,
-                             Py_ssize_t words, uint16_t *distances, Py_ssize_t *counted) {
-#define bits(word) __builtin_popcountll(word)
-    DISTANCES
-#undef bits
+static void distances_popcnt(const uint64_t *codes, const uint64_t *query, Py_ssize_t rows, Py_ssize_t words,
+                             uint16_t *distances) { DISTANCES(__builtin_popcountll) }
+
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512vpopcntdq")))
+static void distances_avx512(const uint64_t *codes, const uint64_t *query, Py_ssize_t rows, Py_ssize_t words,
+                             uint16_t *distances) { DISTANCES(__builtin_popcountll) }
+
+/* Four rows at a time: the bits of each byte by a table of sixteen, bytes added up over at most 31 words. */
+__attribute__((target("avx2,popcnt")))
+static void distances_avx2(const uint64_t *codes, const uint64_t *query, Py_ssize_t rows, Py_ssize_t words,
+                           uint16_t *distances) {
+    const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+                                           0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+    const __m256i low = _mm256_set1_epi8(15), zero = _mm256_setzero_si256();
+    Py_ssize_t row = 0;
+    for (; row + 4 <= rows; row += 4) {
+        __m256i total = zero;
+        for (Py_ssize_t begin = 0; begin < words; begin += 31) {
+            __m256i bytes = zero;
+            for (Py_ssize_t word = begin; word < words && word < begin + 31; word++) {
+                __m256i differ = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(codes + word * rows + row)),
+                                                  _mm256_set1_epi64x((long long)query[word]));
+                bytes = _mm256_add_epi8(bytes, _mm256_add_epi8(
+                    _mm256_shuffle_epi8(table, _mm256_and_si256(differ, low)),
+                    _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(differ, 4), low))));
+            }
+            total = _mm256_add_epi64(total, _mm256_sad_epu8(bytes, zero));
+        }
+        uint64_t sums[4];
+        _mm256_storeu_si256((__m256i *)sums, total);
+        for (int lane = 0; lane < 4; lane++) distances[row + lane] = (uint16_t)sums[lane];
+    }
+    for (; row < rows; row++) {
+        int distance = 0;
+        for (Py_ssize_t word = 0; word < words; word++) distance += __builtin_popcountll(codes[word * rows + row] ^ query[word]);
+        distances[row] = (uint16_t)distance;
+    }
 }
 #endif
+
+static Distances distances_here(void) {
+#ifdef X86
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vpopcntdq"))
+        return distances_avx512;
+    if (__builtin_cpu_supports("avx2")) return distances_avx2;
+    if (__builtin_cpu_supports("popcnt")) return distances_popcnt;
+#endif
+    return distances_anywhere;
+}
 
 static PyObject *nearest_codes(PyObject *self, PyObject *given) {
     PyObject *from[4];
@@ -90,21 +137,28 @@ static PyObject *nearest_codes(PyObject *self, PyObject *given) {
     int32_t *found = take(&arguments, from[3], 1, 4, &room);
     if (broken() || !codes || !query || !found || !words || words > 1000 || wanted < 1 || room < wanted || items % words || (mask && masked != items / words))
         return fail(&arguments, "nearest_codes: the arrays do not fit together");
-    Py_ssize_t rows = items / words, count = 0, *counted = calloc((size_t)(64 * words + 1), sizeof(Py_ssize_t));
+    Py_ssize_t rows = items / words, count = 0, most = 64 * words + 1;
+    /* Four counts of each distance: neighbours that are equally far would wait for one another. */
+    uint32_t *counted = calloc((size_t)(4 * most), sizeof(uint32_t));
     uint16_t *distances = malloc((size_t)(rows ? rows : 1) * sizeof(uint16_t));
     if (!counted || !distances) {
         free(counted); free(distances); give_back(&arguments);
         return PyErr_NoMemory();
     }
-    Distances compare = distances_anywhere;
-#ifdef X86
-    if (__builtin_cpu_supports("popcnt")) compare = distances_popcnt;
-#endif
     Py_BEGIN_ALLOW_THREADS
-    compare(codes, query, mask, rows, words, distances, counted);
+    distances_here()(codes, query, rows, words, distances);
+    for (Py_ssize_t row = 0; row < rows; row++) {
+        if (mask && !mask[row]) distances[row] = UINT16_MAX;
+        else counted[(row & 3) * most + distances[row]]++;
+    }
     /* All that are nearer than the furthest of those wanted, and of those at its distance as many as there is room for. */
-    Py_ssize_t furthest = 0, nearer = 0, last = 64 * words;
-    while (furthest < last && nearer + counted[furthest] < wanted) nearer += counted[furthest++];
+    Py_ssize_t furthest = 0, nearer = 0;
+    for (; furthest < most - 1; furthest++) {
+        Py_ssize_t here = 0;
+        for (int part = 0; part < 4; part++) here += counted[part * most + furthest];
+        if (nearer + here >= wanted) break;
+        nearer += here;
+    }
     Py_ssize_t tied = room - nearer;
     for (Py_ssize_t row = 0; row < rows && count < room; row++) {
         if (distances[row] < furthest || (distances[row] == furthest && tied-- > 0)) found[count++] = (int32_t)row;
@@ -218,6 +272,33 @@ static PyObject *add_words(PyObject *self, PyObject *given) {
     Py_RETURN_NONE;
 }
 
+/* The greatest of each block of scores. None is below 0, so that they are ordered as whole numbers are. */
+#define GREATEST                                                                                  \
+    for (Py_ssize_t first = 0; first < rows; first += BLOCK) {                                    \
+        Py_ssize_t end = first + BLOCK < rows ? first + BLOCK : rows;                             \
+        int32_t most = 0, one;                                                                    \
+        for (Py_ssize_t row = first; row < end; row++) {                                          \
+            memcpy(&one, scores + row, sizeof one);                                               \
+            most = one > most ? one : most;                                                       \
+        }                                                                                         \
+        memcpy(blocks + first / BLOCK, &most, sizeof most);                                       \
+    }
+
+typedef void (*Greatest)(const float *, Py_ssize_t, float *);
+
+static void greatest_anywhere(const float *scores, Py_ssize_t rows, float *blocks) { GREATEST }
+
+#ifdef X86
+__attribute__((target("avx2"))) static void greatest_avx2(const float *scores, Py_ssize_t rows, float *blocks) { GREATEST }
+#endif
+
+static Greatest greatest_here(void) {
+#ifdef X86
+    if (__builtin_cpu_supports("avx2")) return greatest_avx2;
+#endif
+    return greatest_anywhere;
+}
+
 /* The least of those kept is at the root. */
 static void sift(float *heap, Py_ssize_t size, float value) {
     Py_ssize_t at = 0, child;
@@ -240,20 +321,30 @@ static PyObject *best(PyObject *self, PyObject *given) {
     int32_t *found = take(&arguments, from[2], 1, 4, &room);
     if (broken() || !scores || !found || wanted < 1 || room < wanted || (mask && masked != rows))
         return fail(&arguments, "best: the arrays do not fit together");
-    float *heap = calloc((size_t)wanted, sizeof(float));
-    if (!heap) {
-        give_back(&arguments);
+    float *heap = calloc((size_t)wanted, sizeof(float)), *blocks = malloc((size_t)(rows / BLOCK + 1) * sizeof(float));
+    if (!heap || !blocks) {
+        free(heap); free(blocks); give_back(&arguments);
         return PyErr_NoMemory();
     }
     Py_ssize_t count = 0;
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t row = 0; row < rows; row++)
-        if (scores[row] > heap[0] && (!mask || mask[row])) sift(heap, wanted, scores[row]);
+    greatest_here()(scores, rows, blocks);
+    for (Py_ssize_t block = 0; block * BLOCK < rows; block++) {
+        if (blocks[block] <= heap[0]) continue;
+        Py_ssize_t end = (block + 1) * BLOCK < rows ? (block + 1) * BLOCK : rows;
+        for (Py_ssize_t row = block * BLOCK; row < end; row++)
+            if (scores[row] > heap[0] && (!mask || mask[row])) sift(heap, wanted, scores[row]);
+    }
     /* What is less by rounding alone could be as good. */
     float least = heap[0] - heap[0] * 1e-5f;
-    for (Py_ssize_t row = 0; row < rows && count < room; row++)
-        if (scores[row] >= least && scores[row] > 0 && (!mask || mask[row])) found[count++] = (int32_t)row;
+    for (Py_ssize_t block = 0; block * BLOCK < rows && count < room; block++) {
+        if (blocks[block] < least) continue;
+        Py_ssize_t end = (block + 1) * BLOCK < rows ? (block + 1) * BLOCK : rows;
+        for (Py_ssize_t row = block * BLOCK; row < end && count < room; row++)
+            if (scores[row] >= least && scores[row] > 0 && (!mask || mask[row])) found[count++] = (int32_t)row;
+    }
     Py_END_ALLOW_THREADS
+    free(blocks);
     free(heap);
     give_back(&arguments);
     return PyLong_FromSsize_t(count);

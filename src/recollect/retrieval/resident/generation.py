@@ -191,9 +191,8 @@ class Generation:
         if len(gone):
             alive = np.ones(len(segment), dtype=np.uint8) if alive is None else alive.copy()
             alive[gone] = 0
-        fresh = Segment.of(
-            contents, dimension=segment.vectors.shape[1], reference_length=self.reference_length, means=segment.means
-        )
+        dimension = segment.vectors.shape[1]
+        fresh = Segment.of(contents, dimension=dimension, reference_length=self.reference_length)
         parts = [(fresh, _all(fresh))]
         if self.tail is not None:
             stays = ~np.isin(self.tail.segment.version_ids, changed)

@@ -47,7 +47,7 @@ def nearest_codes(codes: Codes, query: Codes, *, mask: Mask | None, limit: int) 
     """The rows whose codes differ from a query's in the fewest bits, in ascending order.
 
     Args:
-        codes: Shape (rows, words), contiguous.
+        codes: Shape (words, rows), contiguous.
         query: Shape (words,).
         mask: Shape (rows,): 0 where a row is not looked at; None: all are.
         limit: How many rows; of those as far as the last one so many more that there are ``2 * limit`` at most.
@@ -56,12 +56,12 @@ def nearest_codes(codes: Codes, query: Codes, *, mask: Mask | None, limit: int) 
     if compiled is not None:
         found = np.empty(room, dtype=np.int32)
         return found[: compiled.nearest_codes(codes, query, mask, limit, found)]
-    distances = np.zeros(len(codes), dtype=np.uint16)
-    for word in range(codes.shape[1]):
-        distances += np.bitwise_count(codes[:, word] ^ query[word])
+    distances = np.zeros(codes.shape[1], dtype=np.uint16)
+    for own, asked in zip(codes, query, strict=True):
+        distances += np.bitwise_count(own ^ asked)
     if mask is not None:
         distances[mask == 0] = np.iinfo(np.uint16).max
-    counted = np.cumsum(np.bincount(distances, minlength=1)[: 64 * codes.shape[1] + 1])
+    counted = np.cumsum(np.bincount(distances, minlength=1)[: 64 * len(codes) + 1])
     furthest = int(np.searchsorted(counted, limit))
     nearer = np.flatnonzero(distances < furthest)
     tied = np.flatnonzero(distances == furthest)[: room - len(nearer)]

@@ -1,7 +1,7 @@
 """Chunks in memory, laid out for searches: vectors with their binary codes, and the postings of their words.
 
-Codes have one bit a dimension: whether the vector lies above the segment's mean there. The chunks whose codes differ
-least from a query's are compared by their stored vectors. Words are scored over postings, term at a time, as BM25 is
+Codes have one bit a dimension, its sign. The chunks whose codes differ least from a query's are compared by their
+stored vectors. Words are scored over postings, term at a time, as BM25 is
 under today's average length: a posting holds how often the word stands in the chunk, not a weight.
 """
 
@@ -37,8 +37,7 @@ class Segment:
         lengths: Shape (rows,): in terms; -1 of a chunk that words are not known of.
         embedded: Shape (rows,): whether there is a vector.
         vectors: Shape (rows, dimension); zeros where there is none.
-        means: Shape (dimension,): what codes are cut at.
-        codes: Shape (rows, words of 64 bits).
+        codes: Shape (words of 64 bits, rows).
         lexemes: Ascending: every word that a chunk holds.
         starts: Shape (lexemes + 1,): where the part of each begins in the postings.
         holders: Shape (postings,): the rows that hold each word, ascending.
@@ -53,7 +52,6 @@ class Segment:
     lengths: Rows
     embedded: Mask
     vectors: Halfs
-    means: npt.NDArray[np.float32]
     codes: Codes
     lexemes: Rows
     starts: Longs
@@ -61,21 +59,13 @@ class Segment:
     counts: Counts
 
     @classmethod
-    def of(
-        cls,
-        contents: Contents,
-        *,
-        dimension: int,
-        reference_length: float,
-        means: npt.NDArray[np.float32] | None = None,
-    ) -> Segment:
+    def of(cls, contents: Contents, *, dimension: int, reference_length: float) -> Segment:
         """From what was read of a store.
 
         Args:
             contents: Read.
             dimension: Of the vectors.
             reference_length: The average length that the stored weights were computed with.
-            means: Of the segment that this one stands beside; None: its own.
         """
         words, vectors, places = contents.words, contents.vectors, contents.places
         chunk_ids = np.union1d(words.chunk_ids, vectors.chunk_ids)
@@ -103,7 +93,6 @@ class Segment:
         known[known] = chunk_ids[standing[known]] == places.chunk_ids[known]
         positions[standing[known]] = places.positions[known]
         before, after = _neighbours(version_ids, positions, lengths)
-        means = _means(halfs, there) if means is None else means
         return cls(
             chunk_ids,
             version_ids,
@@ -113,8 +102,7 @@ class Segment:
             lengths,
             there,
             halfs,
-            means,
-            codes_of(halfs, means),
+            codes_of(halfs),
             *_postings(words.lexemes, own, often),
         )
 
@@ -142,7 +130,7 @@ class Segment:
 
 
 def joined(parts: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
-    """One segment of the rows of several that are kept. The codes are cut at the means of the first.
+    """One segment of the rows of several that are kept.
 
     Args:
         parts: Segments without a chunk in common, and which of their rows are kept. Versions are whole, in one of them.
@@ -151,14 +139,10 @@ def joined(parts: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
     order = np.argsort(chunk_ids, kind="stable")
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    means = parts[0][0].means
     own: dict[str, Any] = {}
     for name in ("version_ids", "access_ids", "lengths", "embedded", "vectors"):
         own[name] = np.concatenate([getattr(one, name)[kept] for one, kept in parts])[order]
-    codes = [
-        one.codes[kept] if np.array_equal(one.means, means) else codes_of(one.vectors[kept], means)
-        for one, kept in parts
-    ]
+    codes = np.concatenate([one.codes[:, kept] for one, kept in parts], axis=1)
     moved: list[Rows] = []
     start = 0
     for one, kept in parts:
@@ -184,26 +168,16 @@ def joined(parts: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
         own["lengths"],
         own["embedded"],
         own["vectors"],
-        means,
-        np.concatenate(codes)[order],
+        np.ascontiguousarray(codes[:, order]),
         *_postings(*(np.concatenate(column) for column in zip(*postings, strict=True))),
     )
 
 
-def codes_of(vectors: npt.NDArray[Any], means: npt.NDArray[np.float32]) -> Codes:
-    """Shape (rows, words): a bit a dimension, padded to whole words."""
+def codes_of(vectors: npt.NDArray[Any]) -> Codes:
+    """Shape (words, rows): a bit a dimension, padded to whole words."""
     bits = np.zeros((len(vectors), -(-vectors.shape[1] // 64) * 64), dtype=np.bool_)
-    for start in range(0, len(vectors), 10_000):  # in single precision they take twice the memory
-        stretch = slice(start, start + 10_000)
-        bits[stretch, : vectors.shape[1]] = vectors[stretch].astype(np.float32) > means
-    return np.packbits(bits, axis=1).view(np.uint64)
-
-
-def _means(vectors: Halfs, embedded: Mask) -> npt.NDArray[np.float32]:
-    total = np.zeros(vectors.shape[1], dtype=np.float64)
-    for start in range(0, len(vectors), 10_000):
-        total += vectors[start : start + 10_000].astype(np.float32).sum(axis=0)
-    return (total / max(1, int(embedded.sum()))).astype(np.float32)
+    np.greater(vectors, 0, out=bits[:, : vectors.shape[1]])
+    return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
 
 
 def _neighbours(version_ids: Longs, positions: Rows, lengths: Rows) -> tuple[Rows, Rows]:

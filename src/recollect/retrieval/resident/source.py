@@ -138,7 +138,7 @@ class _Search:
         segment = part.segment
         rescored = max(_RESCORED, 10 * self._request.limit)
         growth = max(1.0, eligible.count / 100_000) ** 0.5
-        query = codes_of(self._vector[None], segment.means)[0]
+        query = codes_of(self._vector[None])[:, 0]
         rows = kernels.nearest_codes(
             segment.codes, query, mask=eligible.embedded, limit=int(rescored * min(growth, _MORE_RESCORED))
         )
