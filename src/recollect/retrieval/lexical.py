@@ -355,6 +355,35 @@ def _saturation(lengths: Floats, average_length: float) -> Floats:
     return K1 * (1 - B + B * lengths / max(average_length, 1e-9))
 
 
+def scores_of(
+    query: LexicalQuery, terms: Sequence[int], counts: npt.NDArray[Any], lengths: npt.NDArray[Any]
+) -> tuple[Floats, Floats, Floats]:
+    """What `rescored`, `rescore_in_context` and `covered` say of chunks, from how often they hold each word.
+
+    Args:
+        query: What is searched for.
+        terms: Lexemes: all that it weighs, and all that a chunk is covered by.
+        counts: Shape (terms, 3, n): in n chunks, in those before them, and in those behind.
+        lengths: Shape (3, n): their numbers of terms, 0 where there is no such chunk.
+
+    Returns:
+        BM25 scores, scores in context and coverage, each of shape (n,); coverage of no words at all is empty.
+    """
+    weighed = np.array([query.weights.get(term, 0.0) for term in terms])
+    own, beside = counts[:, 0].astype(np.float64), counts[:, 1:].sum(axis=1, dtype=np.float64)
+    scores: Floats = weighed @ (own * MAX_WEIGHT / (own + _saturation(lengths[0], query.average_length)))
+    both = own + BESIDE * beside
+    whole = lengths[0] + BESIDE * (lengths[1] + lengths[2])
+    saturation = _saturation(whole, query.average_length * (1 + query.usually_beside * BESIDE))
+    context: Floats = weighed @ (both * MAX_WEIGHT / (both + saturation))
+    holds, shares = own > 0, []
+    for analysis in query.analyses:
+        rarity = np.array([query.rarity.get(term, 0.0) if term in analysis else 0.0 for term in terms])
+        if total := math.fsum(rarity):
+            shares.append(rarity @ holds / total)
+    return scores, context, np.maximum.reduce(shares) if shares else np.zeros(0)
+
+
 def half_saturation(lengths: npt.NDArray[Any], average_length: float) -> npt.NDArray[np.float32]:
     """How often a term must occur in chunks of these lengths for half of `MAX_WEIGHT`, under an average length."""
     result: npt.NDArray[np.float32] = _saturation(lengths.astype(np.float64), average_length).astype(np.float32)

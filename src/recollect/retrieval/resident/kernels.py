@@ -121,7 +121,14 @@ def best(scores: Floats, *, mask: Mask | None, limit: int) -> Rows:
 
 
 def held(holders: Rows, counts: Counts, ranges: Ranges, rows: Rows) -> Counts:
-    """How often each row holds each word, as shape (words, rows); arguments as in `add_words`."""
+    """How often each row holds each word, as shape (words, rows); -1 is a row that holds none.
+
+    Args:
+        holders: As in `add_words`.
+        counts: As in `add_words`.
+        ranges: As in `add_words`.
+        rows: In any order.
+    """
     found = np.zeros((len(ranges), len(rows)), dtype=np.uint16)
     if compiled is not None:
         compiled.held(holders, counts, ranges, rows, found)

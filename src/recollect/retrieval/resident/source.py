@@ -11,22 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource, Stopwatch
-from recollect.retrieval.lexical import (
-    MAX_WEIGHT,
-    LexicalQuery,
-    QueryTerms,
-    covered,
-    in_context,
-    lexical_query,
-    rescored,
-    weights,
-    words_in,
-)
+from recollect.retrieval.lexical import MAX_WEIGHT, LexicalQuery, QueryTerms, lexical_query, scores_of
 from recollect.retrieval.resident import kernels
 from recollect.retrieval.resident.generation import Eligible, Generation, Part
 from recollect.retrieval.resident.kernels import Rows
 from recollect.retrieval.resident.segment import codes_of
-from recollect.store.search import LexicalRows
 
 if TYPE_CHECKING:
     from recollect.embedding.base import Vectors
@@ -193,59 +182,33 @@ class _Search:
         found.weights, found.lexical_exact = query.weights, query.whole or not query.weights
         found.paths["lexical"] = RESIDENT if query.weights else "no terms"
         terms = sorted(query.weights.keys() | query.rarity.keys())
-        read = [self._rows(one, terms) for one in parts]
-        rows = _merged([own for own, _ in read])
-        words = words_in(query, rows)
+        read = [_words_beside(one, terms) for one in parts]
+        counts = _end_to_end([counts for counts, _ in read], axis=2)
+        lengths = _end_to_end([lengths for _, lengths in read], axis=1)
+        scores, context, coverage = scores_of(query, terms, counts, np.maximum(lengths, 0).astype(np.float64))
+        known = lengths[0] >= 0
+        ids = chunk_ids[known].tolist()
         if query.weights:
-            found.bm25 = rescored(query, rows, words)
             # Whatever words are not known of scores nothing, and is no candidate by words.
-            worded = chunk_ids[_end_to_end([one.worded for one in parts])].tolist()
-            scores = np.array([found.bm25[one] for one in worded])
-            found.lexical = _ranked(np.array(worded, dtype=np.int64), scores, self._request.limit)
-        found.coverage = covered(query, rows, words)
+            worded = _end_to_end([one.worded for one in parts])
+            found.lexical = _ranked(chunk_ids[worded], scores[worded], self._request.limit)
+            found.bm25 = dict(zip(ids, scores[known].tolist(), strict=True))
+        if len(coverage):
+            found.coverage = dict(zip(ids, coverage[known].tolist(), strict=True))
         if self._request.mode == "lexical":
-            self._keep_hits(found)
+            found.bm25 = dict(found.lexical)
+            found.coverage = {one: share for one, share in found.coverage.items() if one in found.bm25}
+            found.similarities = {one: near for one, near in found.similarities.items() if one in found.bm25}
         elif query.weights and query.usually_beside:
-            found.in_context = in_context(query, rows, _merged([beside for _, beside in read]))
+            found.in_context = dict(zip(ids, context[known].tolist(), strict=True))
 
-    def _keep_hits(self, found: Candidates) -> None:
-        hits = dict(found.lexical)
-        found.bm25 = hits
-        found.coverage = {one: share for one, share in found.coverage.items() if one in hits}
-        found.similarities = {one: near for one, near in found.similarities.items() if one in hits}
 
-    def _rows(self, one: _Found, terms: Sequence[int]) -> tuple[LexicalRows, LexicalRows]:
-        """The query's words in each row of a part; and in the rows beside, by the id of the one they stand beside."""
-        segment = one.part.segment
-        rows = one.rows[segment.lengths[one.rows] >= 0]
-        ranges = segment.ranges(terms)
-        beside = np.concatenate([segment.before[rows], segment.after[rows]])
-        there = beside >= 0
-        ids = segment.chunk_ids[rows]
-        return (
-            self._words_of(one.part, rows, ids, terms, ranges),
-            self._words_of(one.part, beside[there], np.concatenate([ids, ids])[there], terms, ranges),
-        )
-
-    def _words_of(
-        self,
-        part: Part,
-        rows: Rows,
-        chunk_ids: npt.NDArray[np.int64],
-        terms: Sequence[int],
-        ranges: kernels.Ranges,
-    ) -> LexicalRows:
-        segment = part.segment
-        counts = kernels.held(segment.holders, segment.counts, ranges, rows).T
-        lengths = segment.lengths[rows]
-        owners, places = np.nonzero(counts)
-        return LexicalRows(
-            chunk_ids.tolist(),
-            lengths.astype(np.float64),
-            np.bincount(owners, minlength=len(rows)).astype(np.int32),
-            np.array(terms, dtype=np.int32)[places],
-            weights(counts[owners, places], lengths[owners], average_length=self._query.reference_length),
-        )
+def _words_beside(one: _Found, terms: Sequence[int]) -> tuple[kernels.Counts, Rows]:
+    """How often words stand in rows, in those before and those behind, and how long these are; see `scores_of`."""
+    segment = one.part.segment
+    rows = np.stack([one.rows, segment.before[one.rows], segment.after[one.rows]])
+    counts = kernels.held(segment.holders, segment.counts, segment.ranges(terms), rows.reshape(-1))
+    return counts.reshape(len(terms), *rows.shape), np.where(rows < 0, 0, segment.lengths[rows])
 
 
 def _ranked(chunk_ids: npt.NDArray[np.int64], scores: npt.NDArray[Any], limit: int) -> list[tuple[int, float]]:
@@ -254,8 +217,8 @@ def _ranked(chunk_ids: npt.NDArray[np.int64], scores: npt.NDArray[Any], limit: i
     return list(zip(chunk_ids[best].tolist(), scores[best].tolist(), strict=True))
 
 
-def _end_to_end(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+def _end_to_end(arrays: Sequence[npt.NDArray[Any]], axis: int = 0) -> npt.NDArray[Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=axis)
 
 
 def _best(rows: Rows, similarities: npt.NDArray[np.float32], limit: int) -> Rows:
@@ -286,10 +249,3 @@ def _joined(part: Part, near: Rows | None, worded: Rows | None) -> _Found:
     is_near[rows.searchsorted(near)] = True
     is_worded[rows.searchsorted(worded)] = True
     return _Found(part, rows, is_near, is_worded)
-
-
-def _merged(rows: Sequence[LexicalRows]) -> LexicalRows:
-    first, *others = rows
-    for other in others:
-        first = first.joined(other)
-    return first
