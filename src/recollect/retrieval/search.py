@@ -366,7 +366,7 @@ class Searcher:
                 (
                     one.label,
                     one.collection.collection_id,
-                    one.collection.revision,
+                    one.collection.revision_id,
                     one.collection.embedding_model,
                     None if one.scope.principal is None else _rights_key(one.collection.access_ids),
                 )

@@ -115,19 +115,19 @@ class CollectionRepository:
         Raises:
             PermissionDeniedError: The principal is neither an owner nor a writer of it.
         """
-        if not self._rights.rights(scope, collection.collection_id, collection.revision).writes:
+        if not self._rights.rights(scope, collection.collection_id, collection.revision_id).writes:
             raise not_a_writer(collection.name)
 
     def _seen(self, scope: Scope, collection: Collection) -> Collection | None:
         if scope.principal is None:
             return collection
-        rights = self._rights.rights(scope, collection.collection_id, collection.revision)
+        rights = self._rights.rights(scope, collection.collection_id, collection.revision_id)
         if not rights.reads:
             return None
         return collection if rights.everything else self._confined(scope, collection, rights.access_ids)
 
     def _confined(self, scope: Scope, collection: Collection, access_ids: tuple[int, ...]) -> Collection:
-        documents, chunks = self._rights.count(scope, collection.collection_id, collection.revision, access_ids)
+        documents, chunks = self._rights.count(scope, collection.collection_id, collection.revision_id, access_ids)
         return replace(collection, access_ids=access_ids, document_count=documents, chunk_count=chunks)
 
     def changed_rights(self, scope: Scope, collection: Collection) -> Collection | None:
@@ -147,7 +147,7 @@ class CollectionRepository:
         if self._rights.revision(scope, collection.collection_id) == collection.revision:
             return None
         now = self.get(scope, collection.name)
-        rights = self._rights.rights(scope, now.collection_id, now.revision)
+        rights = self._rights.rights(scope, now.collection_id, now.revision_id)
         same = now.collection_id == collection.collection_id and collection.access_ids is not None
         if same and set(collection.access_ids or ()) <= set(rights.access_ids):
             return None

@@ -295,7 +295,7 @@ def _key(collection: Collection, options: RetrievalOptions) -> tuple[object, ...
     return (
         collection.tenant_id,
         collection.collection_id,
-        collection.revision,
+        collection.revision_id,
         collection.access_ids,
         given,
         times,

@@ -66,13 +66,13 @@ class RightsResolver:
         """In the child of a fork: nobody releases the lock that another thread held."""
         self._lock = Lock()
 
-    def rights(self, scope: Scope, collection_id: int, revision: int) -> Rights:
+    def rights(self, scope: Scope, collection_id: int, revision_id: str) -> Rights:
         """What the scope's principal may do in a collection of that revision; everything, without a principal."""
         if scope.principal is None:
             return Rights(reads=True, writes=True, everything=True)
         tokens = scope.principal.tokens
         past = scope.as_of is not None
-        key = (scope.tenant_id, collection_id, revision, tokens, scope.reads_as, past)
+        key = (scope.tenant_id, collection_id, revision_id, tokens, scope.reads_as, past)
         with self._lock:
             known = self._rights.get(key)
         if known is not None:
@@ -93,9 +93,9 @@ class RightsResolver:
         found = self._database.read(scope, _SQL["revision"], params)
         return found[0][0] if found else None
 
-    def count(self, scope: Scope, collection_id: int, revision: int, access_ids: tuple[int, ...]) -> tuple[int, int]:
+    def count(self, scope: Scope, collection_id: int, revision_id: str, access_ids: tuple[int, ...]) -> tuple[int, int]:
         """How many current documents, and chunks of these, have one of some lists."""
-        key = (scope.tenant_id, collection_id, revision)
+        key = (scope.tenant_id, collection_id, revision_id)
         with self._lock:
             counts = self._counts.get(key)
         if counts is None:

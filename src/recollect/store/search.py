@@ -533,7 +533,7 @@ _Key: TypeAlias = tuple[int, int]
 
 # Every change that searches could see gives a collection a later revision, and a count of its words other numbers,
 # where there was something to count.
-_Count: TypeAlias = tuple[int, int, int, int]
+_Count: TypeAlias = tuple[str, int, int, int]
 
 
 class KnownFrequencies:
@@ -586,7 +586,7 @@ def _key(scope: Scope, collection: Collection) -> _Key:
 
 
 def _count(collection: Collection) -> _Count:
-    return collection.revision, collection.stats_chunks, collection.stats_terms, collection.stats_pending
+    return collection.revision_id, collection.stats_chunks, collection.stats_terms, collection.stats_pending
 
 
 #: How many a search takes up at most, those explained most often.
