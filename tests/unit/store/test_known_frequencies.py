@@ -44,11 +44,17 @@ def test_what_was_read_is_known_and_added_to():
     assert dict(known.of(SCOPE, BOOKS)) == {}
 
 
-@pytest.mark.parametrize("changed", ["revision", "stats_chunks", "stats_terms", "stats_pending"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"revision_id": "another"},
+        *({name: getattr(BOOKS, name) + 1} for name in ("stats_chunks", "stats_terms", "stats_pending")),
+    ],
+)
 def test_a_collection_that_changed_or_was_counted_anew_is_another(changed):
     known = KnownFrequencies()
     known.keep(SCOPE, BOOKS, {11: 3})
-    later = replace(BOOKS, **{changed: getattr(BOOKS, changed) + 1})
+    later = replace(BOOKS, **changed)
     assert dict(known.of(SCOPE, later)) == {}
     known.keep(SCOPE, later, {11: 4})
     assert dict(known.of(SCOPE, later)) == {11: 4}
