@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Protocol, TypeVar
 from weakref import WeakSet
@@ -24,6 +26,7 @@ class Renewable(Protocol):
 
 _Kind = TypeVar("_Kind", bound=type)
 
+_whole = threading.RLock()
 _renewables: WeakSet[Renewable] = WeakSet()
 _classes: list[type] = []
 
@@ -46,7 +49,16 @@ def leave_to_parent(*belongings: object) -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
 
 
+@contextmanager
+def undivided() -> Iterator[None]:
+    """No fork happens within: an import that a thread is at would never end in the child, nor let another begin."""
+    _listen()
+    with _whole:
+        yield
+
+
 def _renew() -> None:
+    _whole.release()
     for kind in _classes:
         for value in vars(kind).values():
             if isinstance(value, cached_property) and hasattr(value, "lock"):
@@ -58,4 +70,4 @@ def _renew() -> None:
 @cache
 def _listen() -> None:
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_renew)
+        os.register_at_fork(before=_whole.acquire, after_in_parent=_whole.release, after_in_child=_renew)

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError, UsageError
-from recollect.forking import computes_properties
+from recollect.forking import computes_properties, undivided
 from recollect.model import (
     CompleteOptions,
     ReplyExplain,
@@ -223,11 +223,12 @@ class Searcher:
 
     @cached_property
     def _resident_source(self) -> CandidateSource:
-        from recollect.retrieval.resident.source import ResidentCandidates
-
         if self._make_resident is None:
             return self._database_source
-        self._held = self._make_resident()
+        with undivided():
+            from recollect.retrieval.resident.source import ResidentCandidates
+
+            self._held = self._make_resident()
         return ResidentCandidates(self._held.find, self._database_source)
 
     @property
