@@ -90,7 +90,7 @@ class RetrievalConfig(Section):
         None,
         ge=0,
         description="Megabytes that copies of collections may take in the memory of this process, which searches are "
-        "answered from; by default an eighth of the machine's memory. 0: none is held.",
+        "answered from; by default an eighth of the memory of the machine or its container. 0: none is held.",
     )
     probe_rate: float = Field(
         0.01, ge=0, le=1, description="Share of approximate searches that are measured in the background; 0: none."

@@ -150,10 +150,18 @@ class ResidentRepository(Repository):
     """Reads collections whole, and what changed in them."""
 
     @contextmanager
-    def snapshot(self, scope: Scope) -> Iterator[Snapshot]:
-        """Reads of one moment, under the row-level security of the scope's tenant."""
-        with self._database.transaction(scope, snapshot=True) as connection:
-            yield Snapshot(connection, scope.tenant_id)
+    def snapshot(self, scope: Scope, *, aside: bool = False) -> Iterator[Snapshot]:
+        """Reads of one moment, under the row-level security of the scope's tenant.
+
+        ``aside``: over a connection of their own, so that nobody waits for one while much is read.
+        """
+        database = self._database.separate(max_connections=1) if aside else self._database
+        try:
+            with database.transaction(scope, snapshot=True) as connection:
+                yield Snapshot(connection, scope.tenant_id)
+        finally:
+            if aside:
+                database.close()
 
 
 class Snapshot:

@@ -6,12 +6,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreError
 from recollect.forking import renew_in_children
 from recollect.interruption import carried_through
 from recollect.model import Scope
@@ -43,6 +45,8 @@ _IDLE_SECONDS = 60.0
 
 # What a chunk takes beside its vector: its words, mostly.
 _WORDS_BYTES = 600
+
+_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 _Key = tuple[int, int]
 
@@ -81,8 +85,13 @@ class ResidentUsage:
 
 
 def budget_bytes(megabytes: int | None) -> int:
-    """How much memory copies may take: as configured, or a share of the machine's."""
-    return psutil.virtual_memory().total // _SHARE if megabytes is None else megabytes * 1024 * 1024
+    """How much memory copies may take: as configured, or a share of the machine's, or of what its container may use."""
+    if megabytes is not None:
+        return megabytes * 1024 * 1024
+    memory = psutil.virtual_memory().total
+    with suppress(OSError, ValueError):  # "max", where there is no limit
+        memory = min(memory, int(_CONTAINER_LIMIT.read_text(encoding="ascii")))
+    return memory // _SHARE
 
 
 class ResidentCollections:
@@ -207,7 +216,12 @@ class ResidentCollections:
         held.used = self._clock()
         generation: Generation | None = held.generation
         if generation is not None and generation.revision_id != collection.revision_id:
-            generation = self._followed(key, held, collection.revision_id)
+            try:
+                generation = self._followed(key, held, collection.revision_id)
+            except StoreError as exc:
+                self._let_go(key)
+                logger.info("The copy of %s in memory could not follow it: %s", collection.name, exc)
+                return None
         # Another space than the collection's own is being tried, and is not held.
         return generation if generation is not None and generation.space_id == collection.space_id else None
 
@@ -299,7 +313,7 @@ class ResidentCollections:
             held.generation = compacted
 
     def _load(self, key: _Key, name: str) -> None:
-        with self._repository.snapshot(Scope(tenant_id=key[0])) as snapshot:
+        with self._repository.snapshot(Scope(tenant_id=key[0]), aside=True) as snapshot:
             state = snapshot.state(key[1])
             if state is None:
                 return

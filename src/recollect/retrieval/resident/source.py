@@ -27,7 +27,7 @@ RESIDENT = "resident"
 
 # Of so many chunks, whose codes are nearest to the query's, the vectors are compared; of large collections of more.
 _RESCORED = 1_000
-_MORE_RESCORED = 2.0
+_MORE_RESCORED = 4.0
 
 _NO_ROWS = np.zeros(0, dtype=np.int32)
 
