@@ -5,7 +5,7 @@ import time
 
 STATUS_KEYS = {
     "total_documents", "total_chunks", "departments", "collections", "embedding_model", "embedding_dimension",
-    "schema_version", "database_bytes", "search",
+    "schema_version", "database_bytes", "search", "resident",
 }  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from acceptance.client import test_command_line, test_methods
 from program import Recollect
 from recollect import Principal
 from recollect.model.record import json_of
-from recollect.retrieval import search
 from wires import ASKED, untimed
 
 RECORDED = Path(__file__).with_name("recorded_calls.txt")
@@ -247,9 +245,7 @@ def of_commands(command: Recollect) -> Iterator[str]:
         yield line("command", " ".join(asked), {"status": told.status, "json": told.json})
 
 
-def test_calls_through_every_door_give_what_they_gave(served, tmp_path, monkeypatch):
-    # When a collection is held in memory is a matter of moments, and replies tell it.
-    monkeypatch.setattr(search, "LOADED_AFTER", sys.maxsize)
+def test_calls_through_every_door_give_what_they_gave(served, tmp_path):
     rag = served.rag
     rag.view(user="ada").recall("sister")
     rag.facts.consolidate(min_retrievals=1)
