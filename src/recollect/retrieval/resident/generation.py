@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 
 from recollect.retrieval.lexical import half_saturation
 from recollect.retrieval.resident.kernels import Floats, Mask, Rows
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 #: So many chunks that a filter leaves are all compared by their stored vectors, so that none is missed.
 EXACT_CHUNKS = 20_000
 
-# What may be searched of a part, by what is asked: a byte a chunk each.
-_MASKS = 16
+# What filters and rights leave is kept, of those asked for last, in this share of what the part itself takes.
+_MASKS_SHARE = 8
+
+# So many arrays of scores wait for the next search.
+_SCRATCHES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +59,8 @@ class Part:
         self.segment = segment
         self.alive = alive
         self.dead = 0 if alive is None else len(segment) - int(alive.sum())
-        self._eligible: OrderedDict[object, tuple[object, Eligible]] = OrderedDict()
+        self._room = segment.nbytes // _MASKS_SHARE
+        self._eligible: LRUCache[object, tuple[object, Eligible]] = LRUCache(self._room, getsizeof=_size)
         self._saturation: tuple[float, Floats] | None = None
         self._scratch: list[Floats] = []
         self._lock = Lock()
@@ -64,16 +68,16 @@ class Part:
     def eligible(self, versions: MatchingVersions | None, access_ids: tuple[int, ...] | None) -> Eligible:
         """What a filter and a caller's rights leave."""
         key = (None if versions is None else id(versions), access_ids)
-        kept = self._eligible.get(key)
+        with self._lock:
+            kept = self._eligible.get(key)
         if kept is not None:
             return kept[1]
-        made = self._made(versions, access_ids)
-        with self._lock:
-            # With the filter's result, so that no other has its id meanwhile.
-            self._eligible[key] = versions, made
-            while len(self._eligible) > _MASKS:
-                self._eligible.popitem(last=False)
-        return made
+        # With the filter's result, so that no other has its id meanwhile.
+        made = versions, self._made(versions, access_ids)
+        if _size(made) <= self._room:
+            with self._lock:
+                self._eligible[key] = made
+        return made[1]
 
     def _made(self, versions: MatchingVersions | None, access_ids: tuple[int, ...] | None) -> Eligible:
         segment = self.segment
@@ -111,13 +115,14 @@ class Part:
 
     def give_back(self, scratch: Floats) -> None:
         """The array may be used again."""
-        self._scratch.append(scratch)
+        if len(self._scratch) < _SCRATCHES:
+            self._scratch.append(scratch)
 
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        masks = _MASKS // 4 * len(self.segment)
-        return self.segment.nbytes + 8 * len(self.segment) + masks
+        numbers = (1 + _SCRATCHES) * 4 * len(self.segment)
+        return self.segment.nbytes + self._room + numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,6 +219,11 @@ class Generation:
             return self
         parts = [(part.segment, _all(part.segment) if part.alive is None else part.alive != 0) for part in self.parts]
         return replace(self, base=Part(joined(parts)), tail=None, erased=False)
+
+
+def _size(kept: tuple[object, Eligible]) -> int:
+    arrays = kept[1].mask, kept[1].embedded, kept[1].rows
+    return 1 + sum(one.nbytes for one in arrays if one is not None)
 
 
 def _all(segment: Segment) -> npt.NDArray[Any]:

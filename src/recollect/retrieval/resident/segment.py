@@ -1,8 +1,8 @@
 """Chunks in memory, laid out for searches: vectors with their binary codes, and the postings of their words.
 
 Codes have one bit a dimension, its sign. The chunks whose codes differ least from a query's are compared by their
-stored vectors. Words are scored over postings, term at a time, as BM25 is
-under today's average length: a posting holds how often the word stands in the chunk, not a weight.
+stored vectors. Words are scored over postings, one term after the other. A posting holds how often the word stands in
+the chunk, not a weight, so that scores go by today's average length.
 """
 
 from __future__ import annotations
