@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from recollect.retrieval.candidates import CandidateRequest, Candidates, Stopwat
 from recollect.retrieval.enhance.plan import QueryPlan
 from recollect.retrieval.resident import generation, kernels
 from recollect.retrieval.resident.collections import ResidentCollections
+from recollect.retrieval.resident.segment import Segment
 from recollect.retrieval.resident.source import ResidentCandidates
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.filters import document_filter_of, matching_versions
@@ -61,6 +63,16 @@ def rag(dsn: str, tmp_path: Path) -> Iterator[RAGPipeline]:
     )
     with RAGPipeline(config, embedder=EMBEDDER) as opened:
         yield opened
+        while MADE:
+            MADE.pop().close()
+
+
+MADE: list[ResidentCollections] = []
+
+
+def made(rag: RAGPipeline, **options: Any) -> ResidentCollections:
+    MADE.append(ResidentCollections(rag.store.resident, **options))
+    return MADE[-1]
 
 
 @dataclass
@@ -152,7 +164,7 @@ def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     deadline=None,
 )
 def test_memory_says_what_the_database_says(rag: RAGPipeline, loops: str, data: st.DataObject):
-    beside = Beside(rag, ResidentCollections(rag.store.resident, budget=2**30), f"c{time.monotonic_ns()}")
+    beside = Beside(rag, made(rag, budget=2**30), f"c{time.monotonic_ns()}")
     rag.collections.ensure(beside.name)
     for number in range(data.draw(st.integers(1, 5), label="documents")):
         store(beside, number, data.draw(TEXTS, label="text"))
@@ -214,7 +226,7 @@ CHANGES = {
 
 def test_many_chunks_are_found_by_their_codes(rag: RAGPipeline, loops: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(generation, "EXACT_CHUNKS", 50)
-    beside = Beside(rag, ResidentCollections(rag.store.resident, budget=2**30), "many")
+    beside = Beside(rag, made(rag, budget=2**30), "many")
     for start in range(0, 1_200, 400):
         beside.view.ingest(
             [
@@ -244,7 +256,7 @@ def test_many_chunks_are_found_by_their_codes(rag: RAGPipeline, loops: str, monk
 
 
 def test_searches_see_what_was_written_before_them_while_others_write(rag: RAGPipeline):
-    beside = Beside(rag, ResidentCollections(rag.store.resident, budget=2**30), "written")
+    beside = Beside(rag, made(rag, budget=2**30), "written")
     beside.view.ingest(Document(content="the first of all", source="0"))
     beside.hold()
     failed: list[BaseException] = []
@@ -277,7 +289,7 @@ def test_searches_see_what_was_written_before_them_while_others_write(rag: RAGPi
 
 
 def test_what_was_erased_by_another_process_leaves_the_memory(rag: RAGPipeline):
-    beside = Beside(rag, ResidentCollections(rag.store.resident, budget=2**30), "erased")
+    beside = Beside(rag, made(rag, budget=2**30), "erased")
     beside.view.ingest([Document(content="to be kept", source="kept"), Document(content="to be erased", source="gone")])
     beside.hold()
     (gone,) = [one.document_id for one in beside.view.documents.list() if one.source == "gone"]
@@ -285,21 +297,58 @@ def test_what_was_erased_by_another_process_leaves_the_memory(rag: RAGPipeline):
     beside.held.follow()
     held = next(iter(beside.held._held.values())).generation
     assert len(held.base.segment) == 1 and held.chunks == 1
-    beside.held.close()
 
 
 def test_there_is_no_copy_of_what_is_not_held(rag: RAGPipeline):
-    beside = Beside(rag, ResidentCollections(rag.store.resident, budget=1), "large")
+    beside = Beside(rag, made(rag, budget=1), "large")
     beside.view.ingest(Document(content="too much for a byte", source="0"))
     assert not beside.held.hold(*beside.collection())
     assert beside.held.find(*beside.collection()) is None
-    none = ResidentCollections(rag.store.resident, budget=0)
+    none = made(rag, budget=0)
     assert not none.hold(*beside.collection())
     assert none.find(*beside.collection()) is None
 
 
+def test_nobody_has_to_search_for_a_copy_to_follow(rag: RAGPipeline):
+    beside = Beside(rag, made(rag, budget=2**30, follow_seconds=0.05), "followed")
+    beside.view.ingest(Document(content="to be erased", source="0"))
+    beside.hold()
+    beside.view.documents.erase([one.document_id for one in beside.view.documents.list()])
+    deadline = time.monotonic() + 60
+    while beside.held.usage().chunks and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert beside.held.usage().chunks == 0
+
+
+def test_a_copy_that_outgrows_its_room_is_let_go(rag: RAGPipeline):
+    beside = Beside(rag, made(rag, budget=30_000), "growing")
+    beside.view.ingest(Document(content="little", source="0"))
+    beside.hold()
+    beside.view.ingest(
+        [Document(content=f"{number} of many words w{number}", source=str(number)) for number in range(400)]
+    )
+    beside.held.find(*beside.collection())
+    assert beside.held.usage().collections == 0
+    assert beside.held.find(*beside.collection()) is None
+
+
+def test_what_is_loaded_while_something_is_erased_is_not_held(rag: RAGPipeline, monkeypatch: pytest.MonkeyPatch):
+    beside = Beside(rag, made(rag, budget=2**30), "erased meanwhile")
+    beside.view.ingest(Document(content="to be erased", source="0"))
+    make = Segment.of
+
+    def erased_meanwhile(*args, **options):
+        beside.held.forget()
+        return make(*args, **options)
+
+    monkeypatch.setattr(Segment, "of", erased_meanwhile)
+    assert not beside.held.hold(*beside.collection())
+    monkeypatch.undo()
+    assert beside.held.hold(*beside.collection())
+
+
 def test_what_is_gone_or_suspended_is_let_go(rag: RAGPipeline):
-    held = ResidentCollections(rag.store.resident, budget=2**30)
+    held = made(rag, budget=2**30)
     first, second = Beside(rag, held, "first"), Beside(rag, held, "second")
     for one in (first, second):
         one.view.ingest(Document(content="something", source="0"))

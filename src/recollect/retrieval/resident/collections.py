@@ -124,7 +124,7 @@ class ResidentCollections:
         self._wanted: dict[_Key, str] = {}
         self._failed: set[_Key] = set()
         self._refused: dict[_Key, float] = {}
-        self._answered = self._missed = self._dropped = 0
+        self._answered = self._missed = self._dropped = self._forgotten = 0
         self._lock = threading.Lock()
         self._turn = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
@@ -197,6 +197,7 @@ class ResidentCollections:
     def forget(self) -> None:
         """Let everything go, because something was erased; what is searched is loaded again."""
         with self._lock:
+            self._forgotten += 1
             self._held.clear()
             self._refused.clear()
 
@@ -237,6 +238,10 @@ class ResidentCollections:
                 self._let_go(key)
                 return None
             held.generation = generation
+            if not self._within_budget():
+                self._let_go(key)
+                self._refuse(key, held.name)
+                return generation
         if _is_behind(generation) or generation.erased:
             self._call(key, held.name)
         return generation
@@ -313,6 +318,7 @@ class ResidentCollections:
             held.generation = compacted
 
     def _load(self, key: _Key, name: str) -> None:
+        forgotten = self._forgotten
         with self._repository.snapshot(Scope(tenant_id=key[0]), aside=True) as snapshot:
             state = snapshot.state(key[1])
             if state is None:
@@ -335,7 +341,8 @@ class ResidentCollections:
         if not self._has_room(key, name, generation.nbytes):
             return
         with self._lock:
-            if not self._closed:
+            # What was read before an erasure may hold what was erased.
+            if not self._closed and forgotten == self._forgotten:
                 self._held[key] = _Held(generation, name, self._clock())
 
     def _has_room(self, key: _Key, name: str, size: int) -> bool:
@@ -347,12 +354,18 @@ class ResidentCollections:
                 taken -= self._held.pop(held.pop(0)).generation.nbytes
             if taken + size <= self._budget:
                 return True
-            self._refused[key] = self._clock() + _IDLE_SECONDS
+        self._refuse(key, name)
+        return False
+
+    def _within_budget(self) -> bool:
+        return sum(one.generation.nbytes for one in list(self._held.values())) <= self._budget
+
+    def _refuse(self, key: _Key, name: str) -> None:
+        self._refused[key] = self._clock() + _IDLE_SECONDS
         logger.info(
             "There is no room for %s in memory: raise resident_memory_mb in [rag.retrieval] for faster searches.",
             name,
         )
-        return False
 
     def _follow(self, key: _Key, _name: str) -> None:
         held = self._held.get(key)
