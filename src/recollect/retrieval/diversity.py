@@ -186,14 +186,15 @@ class _KeptTexts:
 
     def __init__(self, wording: Wording, threshold: float) -> None:
         hashes, owners = wording.shingles()
-        count = len(wording.bounds) - 1
         self._wording = wording
         self._threshold = threshold
         self._hashes = hashes
-        bounds, repeated = owners.searchsorted(np.arange(count + 1)), _repeated(hashes, owners, count)
-        sizes = bounds[1:] - bounds[:-1]
-        self._bounds, self._repeated = bounds.tolist(), repeated.tolist()
-        self._may_repeat = ((sizes > 0) & (repeated >= threshold * sizes)).tolist()
+        bounds, again = owners.searchsorted(np.arange(len(wording.bounds))), _occur_again(hashes)
+        sizes, repeated = bounds[1:] - bounds[:-1], np.bincount(owners[again], minlength=len(bounds) - 1)
+        may_repeat = (sizes > 0) & (repeated >= threshold * sizes)
+        self._bounds, self._may_repeat = bounds.tolist(), may_repeat.tolist()
+        # No other shingle is looked for.
+        self._sought = frozenset(hashes[again & may_repeat[owners]].tolist()) if self.any_repeats else frozenset()
         self._holders: dict[int, list[int]] = {}
         self._sets: dict[int, frozenset[int]] = {}
 
@@ -203,35 +204,35 @@ class _KeptTexts:
         return True in self._may_repeat
 
     def add(self, index: int) -> None:
-        """Keep a text; one that shares no shingle with any other needs no place among the holders."""
-        if self._repeated[index]:
-            for part in self._shingles(index) | self._wording.numbers(index):
-                self._holders.setdefault(part, []).append(index)
+        """Keep a text, to be found by those of its shingles that are sought."""
+        own = self._hashes[self._bounds[index] : self._bounds[index + 1]].tolist()
+        for shingle in self._sought.intersection(own):
+            self._holders.setdefault(shingle, []).append(index)
 
     def containing(self, index: int) -> int | None:
         """The best kept text that holds nearly all shingles of a text, and all its numbers."""
-        size = self._bounds[index + 1] - self._bounds[index]
         if not self._may_repeat[index]:
             return None
+        size = self._bounds[index + 1] - self._bounds[index]
         shingles = self._shingles(index)
         few_words = size + SHINGLE_WORDS - 1 < MIN_NEAR_WORDS
         needed = len(shingles) if few_words else math.ceil(self._threshold * len(shingles) - 1e-9)
-        for other in self._candidates(index, shingles, needed):
-            if len(shingles & self._shingles(other)) >= needed:
+        for other in self._candidates(shingles, needed):
+            if len(shingles & self._shingles(other)) >= needed and self._has_numbers_of(index, other):
                 return other
         return None
 
-    def _candidates(self, index: int, shingles: frozenset[int], needed: int) -> Iterable[int]:
-        """Ascending; among them every kept text with all the numbers and ``needed`` of the shingles."""
+    def _candidates(self, shingles: frozenset[int], needed: int) -> Iterable[int]:
+        """Ascending; among them every kept text with ``needed`` of the shingles."""
         holders = [found for shingle in shingles if (found := self._holders.get(shingle))]
         if len(holders) < needed:
             return ()
         # Prefix filter: who holds all but m of some shingles holds one of any m + 1; the shortest lists cost least.
         holders.sort(key=len)
-        candidates = set().union(*holders[: len(holders) - needed + 1])
-        for number in self._wording.numbers(index):
-            candidates.intersection_update(self._holders.get(number, ()))
-        return sorted(candidates)
+        return sorted(set().union(*holders[: len(holders) - needed + 1]))
+
+    def _has_numbers_of(self, index: int, other: int) -> bool:
+        return self._wording.numbers(index) <= self._wording.numbers(other)
 
     def _shingles(self, index: int) -> frozenset[int]:
         if index not in self._sets:
@@ -239,15 +240,14 @@ class _KeptTexts:
         return self._sets[index]
 
 
-def _repeated(hashes: Hashes, owners: Ints, count: int) -> Ints:
-    """How many shingles of each text occur more than once among all."""
-    ordered = hashes.copy()
-    ordered.sort()
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(repeated):
-        return np.zeros(count, np.int64)
-    places = np.minimum(repeated.searchsorted(hashes), len(repeated) - 1)
-    return np.bincount(owners[repeated[places] == hashes], minlength=count)
+def _occur_again(hashes: Hashes) -> npt.NDArray[np.bool_]:
+    """Which of some hashes occur more than once."""
+    order = hashes.argsort()
+    ordered = hashes[order]
+    equal = ordered[1:] == ordered[:-1]
+    again = np.zeros(len(hashes), np.bool_)
+    again[order[1:][equal]] = again[order[:-1][equal]] = True
+    return again
 
 
 # Texts as arrays of word hashes: what their likeness is measured on. Pure, and the same in every process.
@@ -274,6 +274,9 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 _BASE_INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
 _FACTORS = (np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9), np.uint64(0xD6E8FEB86659FD93))
 
+# Of so many characters, which the passages of a search seldom exceed, the powers are kept.
+_USUAL = 2**15
+
 
 @dataclass(frozen=True, slots=True)
 class Wording:
@@ -281,12 +284,14 @@ class Wording:
 
     Attributes:
         words: A hash per word; case, whitespace and punctuation make no difference.
-        numeric: Which words hold a digit, parallel to ``words``.
+        digits: Which characters are digits.
+        starts: The character that each word begins with; up to the next one, what is no digit does not count.
         bounds: Text ``i`` has the words ``bounds[i]`` to ``bounds[i + 1]``.
     """
 
     words: Hashes
-    numeric: npt.NDArray[np.bool_]
+    digits: npt.NDArray[np.bool_]
+    starts: Ints
     bounds: Ints
 
     def keys(self) -> list[bytes]:
@@ -296,8 +301,12 @@ class Wording:
 
     def numbers(self, index: int) -> frozenset[int]:
         """The words of a text that hold a digit."""
-        part = slice(self.bounds[index], self.bounds[index + 1])
-        return frozenset(self.words[part][self.numeric[part]].tolist())
+        first, end = self.bounds[index], self.bounds[index + 1]
+        if first == end:
+            return frozenset()
+        last = self.starts[end] if end < len(self.starts) else len(self.digits)
+        numeric = np.logical_or.reduceat(self.digits[:last], self.starts[first:end])
+        return frozenset(self.words[first:end][numeric].tolist())
 
     def shingles(self) -> tuple[Hashes, Ints]:
         """A hash for every run of ``SHINGLE_WORDS`` words within a text, and the text that each stands in."""
@@ -321,21 +330,21 @@ def read_words(texts: Sequence[str]) -> Wording:
     joined = "\n".join(["", *folded, ""])
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     classes = _classes().take(codes, mode="clip")
-    alphanumeric = (classes == _LETTER) | (classes == _DIGIT)
     # A minus belongs to its number; a hyphen or a list's dash does not.
     minus = (codes[1:-1] == ord("-")).nonzero()[0] + 1
-    single = classes == _SINGLE
-    single[minus[~alphanumeric[minus - 1] & (classes[minus + 1] == _DIGIT)]] = True
-    begins = single.copy()
-    begins[1:] |= alphanumeric[1:] & ~alphanumeric[:-1]
+    if len(minus):
+        before = classes[minus - 1]
+        classes[minus[(before != _LETTER) & (before != _DIGIT) & (classes[minus + 1] == _DIGIT)]] = _SINGLE
+    digits = classes == _DIGIT
+    alphanumeric = (classes == _LETTER) | digits
+    begins = classes == _SINGLE
+    begins[1:] |= alphanumeric[1:] > alphanumeric[:-1]
     starts = begins.nonzero()[0]
     # Behind each text stands a line break.
     text_starts = np.array([1, *map(len, folded)]).cumsum() + np.arange(len(folded) + 1)
     bounds = starts.searchsorted(text_starts)
-    if not len(starts):
-        return Wording(np.zeros(0, np.uint64), np.zeros(0, np.bool_), bounds)
-    numeric = np.logical_or.reduceat(classes == _DIGIT, starts)
-    return Wording(_word_hashes(codes * (alphanumeric | single), starts), numeric, bounds)
+    words = _word_hashes(codes * (classes != _IGNORED), starts) if len(starts) else np.zeros(0, np.uint64)
+    return Wording(words, digits, starts, bounds)
 
 
 def _word_hashes(codes: npt.NDArray[np.uint32], starts: Ints) -> Hashes:
@@ -351,7 +360,17 @@ def _word_hashes(codes: npt.NDArray[np.uint32], starts: Ints) -> Hashes:
 
 
 def _powers(base: np.uint64, count: int) -> Hashes:
-    """The powers 1 to ``count`` modulo 2 ** 64; a table of short and long steps is faster than one long product."""
+    """The powers 1 to ``count`` modulo 2 ** 64."""
+    return _usual_powers(base)[:count] if count <= _USUAL else _new_powers(base, count)
+
+
+@cache
+def _usual_powers(base: np.uint64) -> Hashes:
+    return _new_powers(base, _USUAL)
+
+
+def _new_powers(base: np.uint64, count: int) -> Hashes:
+    """A table of short and long steps is faster than one long product."""
     short, step, once_less = _steps(base)
     long = np.multiply.accumulate(np.zeros(count // 1024 + 1, np.uint64) + step) * once_less
     powers: Hashes = np.multiply.outer(long, short).ravel()[:count]
