@@ -352,7 +352,8 @@ def upper_bound(
 
 def _saturation(lengths: Floats, average_length: float) -> Floats:
     """The term frequencies at which half of the maximal weight is reached, for chunks of these lengths."""
-    return K1 * (1 - B + B * lengths / max(average_length, 1e-9))
+    constant, slope = saturation_line(average_length)
+    return constant + slope * lengths
 
 
 def scores_of(
@@ -384,10 +385,9 @@ def scores_of(
     return scores, context, np.maximum.reduce(shares) if shares else np.zeros(0)
 
 
-def half_saturation(lengths: npt.NDArray[Any], average_length: float) -> npt.NDArray[np.float32]:
-    """How often a term must occur in chunks of these lengths for half of `MAX_WEIGHT`, under an average length."""
-    result: npt.NDArray[np.float32] = _saturation(lengths.astype(np.float64), average_length).astype(np.float32)
-    return result
+def saturation_line(average_length: float) -> tuple[float, float]:
+    """How often a term must occur for half of `MAX_WEIGHT`: a constant, and what each term of a chunk adds to it."""
+    return K1 * (1 - B), K1 * B / max(average_length, 1e-9)
 
 
 def occurrences(

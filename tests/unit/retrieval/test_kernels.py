@@ -45,9 +45,13 @@ def test_codes_are_compared_alike(seed: int, rows: int, words: int, limit: int):
     # Few different bits, so that many are equally near.
     codes = random.integers(0, 4, (words, rows), dtype=np.uint64)
     query, mask = random.integers(0, 4, words, dtype=np.uint64), mask_of(random, rows)
-    compiled, plain = both(lambda: kernels.nearest_codes(codes, query, mask=mask, limit=limit))
+    # Stretches of the rows, in any order, some of them empty.
+    ends = np.sort(random.integers(0, rows + 1, 6)).reshape(-1, 2)
+    ranges = np.array([[0, rows]]) if random.random() < 0.3 else random.permutation(ends)
+    compiled, plain = both(lambda: kernels.nearest_codes(codes, query, ranges, mask=mask, limit=limit))
     assert compiled.tolist() == plain.tolist()
-    eligible = rows if mask is None else int(mask.sum())
+    looked_at = np.concatenate([np.arange(*one) for one in ranges])
+    eligible = len(looked_at) if mask is None else int(mask[looked_at].sum())
     assert min(eligible, limit) <= len(compiled) <= min(eligible, 2 * limit)
 
 
@@ -64,21 +68,26 @@ def test_vectors_are_compared_alike(seed: int, rows: int, dimension: int):
 
 
 @needs_compiler
-@given(seed=SEEDS, rows=st.integers(1, 300), limit=st.integers(1, 60))
-def test_words_are_scored_alike(seed: int, rows: int, limit: int):
+@given(seed=SEEDS, rows=st.integers(1, 300), limit=st.integers(1, 60), equal=st.booleans())
+def test_words_are_scored_alike(seed: int, rows: int, limit: int, equal: bool):
     random = np.random.default_rng(seed)
     holders, counts, ranges = postings_of(random, rows)
-    weights, saturation = random.random(4).astype(np.float32) + 0.5, random.random(rows).astype(np.float32) + 0.1
-    mask = mask_of(random, rows)
+    lengths, mask = random.integers(1, 90, rows).astype(np.int32), mask_of(random, rows)
+    if equal:
+        counts[:], lengths[:] = 1, 7  # so that many are equally good
+    own = np.sort(random.random(4).astype(np.float32) ** 3 + 0.01)[::-1]
+    weights = np.stack([own, own[::-1].cumsum()[::-1] * np.float32(1.00001)])
+    random.shuffle(ranges)
 
-    def found() -> tuple[list[float], list[int]]:
-        scores = np.full(rows, np.nan, dtype=np.float32)
-        kernels.add_words(holders, counts, ranges, weights, saturation, scores)
-        return scores.tolist(), kernels.best(scores, mask=mask, limit=limit).tolist()
+    def found() -> list[int]:
+        scores = np.zeros(rows, dtype=np.float32)
+        given = holders, counts, ranges, weights, lengths, (0.3, 0.05)
+        rows_found = kernels.best_by_words(*given, scores=scores, mask=mask, limit=limit)
+        assert not scores.any()
+        return rows_found.tolist()
 
     compiled, plain = both(found)
-    assert compiled[0] == pytest.approx(plain[0], rel=1e-5)
-    assert compiled[1] == plain[1]
+    assert compiled == plain
     wanted = np.sort(random.choice(rows, rows // 2, replace=False)).astype(np.int32)
     compiled, plain = both(lambda: kernels.held(holders, counts, ranges, wanted))
     assert compiled.tolist() == plain.tolist()
@@ -98,20 +107,29 @@ def test_arrays_that_do_not_fit_together_are_refused_or_read_within(seed: int, s
     first, second, third, fourth, fifth, sixth = sizes
     calls = [
         lambda: made.nearest_codes(
-            anything(first, np.int64), anything(second, np.int64), None, third, np.zeros(fourth, np.int32)
+            anything(first, np.int64),
+            anything(second, np.int64),
+            anything(fifth, np.int64),
+            None,
+            third,
+            np.zeros(fourth, np.int32),
         ),
         lambda: made.products(
             anything(first, np.int16), anything(second, np.float32), anything(third, np.int32), np.zeros(fourth, "f4")
         ),
-        lambda: made.add_words(
+        lambda: made.best_by_words(
             anything(first, np.int32),
             anything(second, np.uint16),
             anything(third, np.int64),
-            anything(fourth, np.float32),
-            anything(fifth, np.float32),
-            np.zeros(sixth, np.float32),
+            anything(third, np.float32),
+            anything(fifth, np.int32),
+            0.3,
+            0.1,
+            None,
+            np.zeros(fifth, np.float32),
+            fourth,
+            np.zeros(sixth, np.int32),
         ),
-        lambda: made.best(anything(first, np.float32), anything(second, np.uint8), third, np.zeros(fourth, np.int32)),
         lambda: made.held(
             anything(first, np.int32),
             anything(second, np.uint16),
@@ -120,7 +138,7 @@ def test_arrays_that_do_not_fit_together_are_refused_or_read_within(seed: int, s
             np.zeros(fifth, np.uint16),
         ),
         lambda: made.products(None, None, None, None),
-        lambda: made.best(np.zeros((4, 4), np.float32)[:, ::2], None, 1, np.zeros(2, np.int32)),
+        lambda: made.products(np.zeros((4, 4), np.float16)[:, ::2], *[np.zeros(2, np.float32)] * 3),
     ]
     for call in calls:
         try:

@@ -13,7 +13,7 @@
 #endif
 
 /* What the arguments of a call hold: at most so many buffers, given back together. */
-#define MOST 7
+#define MOST 8
 
 typedef struct {
     Py_buffer views[MOST];
@@ -58,110 +58,87 @@ static int bits(uint64_t word) {
 /* So many rows at a time, whose sums stay in the nearest cache. */
 #define BLOCK 1024
 
-typedef void (*Distances)(const uint64_t *, const uint64_t *, Py_ssize_t, Py_ssize_t, uint16_t *);
+typedef void (*Distances)(const uint64_t *, Py_ssize_t, const uint64_t *, Py_ssize_t, Py_ssize_t, uint16_t *);
 
-#define DISTANCES(BITS)                                                                                         \
-    for (Py_ssize_t first = 0; first < rows; first += BLOCK) {                                                  \
-        uint64_t sums[BLOCK] = {0};                                                                             \
-        Py_ssize_t size = rows - first < BLOCK ? rows - first : BLOCK;                                          \
-        for (Py_ssize_t word = 0; word < words; word++) {                                                       \
-            const uint64_t *own = codes + word * rows + first, asked = query[word];                             \
-            for (Py_ssize_t row = 0; row < size; row++) sums[row] += (uint64_t)BITS(own[row] ^ asked);          \
+/* `stride`: from one word of a row to its next. */
+#define DISTANCES(NAME, BITS)                                                                                   \
+    static void NAME(const uint64_t *codes, Py_ssize_t stride, const uint64_t *query, Py_ssize_t rows,          \
+                     Py_ssize_t words, uint16_t *distances) {                                                   \
+        for (Py_ssize_t first = 0; first < rows; first += BLOCK) {                                              \
+            uint64_t sums[BLOCK] = {0};                                                                         \
+            Py_ssize_t size = rows - first < BLOCK ? rows - first : BLOCK;                                      \
+            for (Py_ssize_t word = 0; word < words; word++) {                                                   \
+                const uint64_t *own = codes + word * stride + first, asked = query[word];                       \
+                for (Py_ssize_t row = 0; row < size; row++) sums[row] += (uint64_t)BITS(own[row] ^ asked);      \
+            }                                                                                                   \
+            for (Py_ssize_t row = 0; row < size; row++) distances[first + row] = (uint16_t)sums[row];           \
         }                                                                                                       \
-        for (Py_ssize_t row = 0; row < size; row++) distances[first + row] = (uint16_t)sums[row];               \
     }
 
-static void distances_anywhere(const uint64_t *codes, const uint64_t *query, Py_ssize_t rows, Py_ssize_t words,
-                               uint16_t *distances) { DISTANCES(bits) }
-
+DISTANCES(distances_anywhere, bits)
 #ifdef X86
-__attribute__((target("popcnt")))
-static void distances_popcnt(const uint64_t *codes, const uint64_t *query, Py_ssize_t rows, Py_ssize_t words,
-                             uint16_t *distances) { DISTANCES(__builtin_popcountll) }
-
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512vpopcntdq")))
-static void distances_avx512(const uint64_t *codes, const uint64_t *query, Py_ssize_t rows, Py_ssize_t words,
-                             uint16_t *distances) { DISTANCES(__builtin_popcountll) }
-
-/* Four rows at a time: the bits of each byte by a table of sixteen, bytes added up over at most 31 words. */
-__attribute__((target("avx2,popcnt")))
-static void distances_avx2(const uint64_t *codes, const uint64_t *query, Py_ssize_t rows, Py_ssize_t words,
-                           uint16_t *distances) {
-    const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
-                                           0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
-    const __m256i low = _mm256_set1_epi8(15), zero = _mm256_setzero_si256();
-    Py_ssize_t row = 0;
-    for (; row + 4 <= rows; row += 4) {
-        __m256i total = zero;
-        for (Py_ssize_t begin = 0; begin < words; begin += 31) {
-            __m256i bytes = zero;
-            for (Py_ssize_t word = begin; word < words && word < begin + 31; word++) {
-                __m256i differ = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(codes + word * rows + row)),
-                                                  _mm256_set1_epi64x((long long)query[word]));
-                bytes = _mm256_add_epi8(bytes, _mm256_add_epi8(
-                    _mm256_shuffle_epi8(table, _mm256_and_si256(differ, low)),
-                    _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(differ, 4), low))));
-            }
-            total = _mm256_add_epi64(total, _mm256_sad_epu8(bytes, zero));
-        }
-        uint64_t sums[4];
-        _mm256_storeu_si256((__m256i *)sums, total);
-        for (int lane = 0; lane < 4; lane++) distances[row + lane] = (uint16_t)sums[lane];
-    }
-    for (; row < rows; row++) {
-        int distance = 0;
-        for (Py_ssize_t word = 0; word < words; word++) distance += __builtin_popcountll(codes[word * rows + row] ^ query[word]);
-        distances[row] = (uint16_t)distance;
-    }
-}
+__attribute__((target("popcnt"))) DISTANCES(distances_popcnt, __builtin_popcountll)
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512vpopcntdq"))) DISTANCES(distances_avx512, __builtin_popcountll)
 #endif
 
 static Distances distances_here(void) {
 #ifdef X86
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vpopcntdq"))
         return distances_avx512;
-    if (__builtin_cpu_supports("avx2")) return distances_avx2;
     if (__builtin_cpu_supports("popcnt")) return distances_popcnt;
 #endif
     return distances_anywhere;
 }
 
 static PyObject *nearest_codes(PyObject *self, PyObject *given) {
-    PyObject *from[4];
-    Py_ssize_t wanted, items, words, masked, room;
-    if (!PyArg_ParseTuple(given, "OOOnO", &from[0], &from[1], &from[2], &wanted, &from[3])) return NULL;
+    PyObject *from[5];
+    Py_ssize_t wanted, items, words, ends, masked, room;
+    if (!PyArg_ParseTuple(given, "OOOOnO", &from[0], &from[1], &from[2], &from[3], &wanted, &from[4])) return NULL;
     Arguments arguments = {.held = 0};
     const uint64_t *codes = take(&arguments, from[0], 0, 8, &items);
     const uint64_t *query = take(&arguments, from[1], 0, 8, &words);
-    const uint8_t *mask = take(&arguments, from[2], 0, 1, &masked);
-    int32_t *found = take(&arguments, from[3], 1, 4, &room);
-    if (broken() || !codes || !query || !found || !words || words > 1000 || wanted < 1 || room < wanted || items % words || (mask && masked != items / words))
+    const int64_t *range = take(&arguments, from[2], 0, 8, &ends);
+    const uint8_t *mask = take(&arguments, from[3], 0, 1, &masked);
+    int32_t *found = take(&arguments, from[4], 1, 4, &room);
+    if (broken() || !codes || !query || !range || !found || !words || words > 1000 || wanted < 1 || room < wanted ||
+        items % words || ends % 2 || (mask && masked != items / words))
         return fail(&arguments, "nearest_codes: the arrays do not fit together");
-    Py_ssize_t rows = items / words, count = 0, most = 64 * words + 1;
+    Py_ssize_t rows = items / words, size = 0, count = 0, most = 64 * words + 1;
+    for (Py_ssize_t at = 0; at < ends; at += 2) {
+        if (range[at] < 0 || range[at] > range[at + 1] || range[at + 1] > rows || size > rows)
+            return fail(&arguments, "nearest_codes: the ranges are not within the rows");
+        size += range[at + 1] - range[at];
+    }
     /* Four counts of each distance: neighbours that are equally far would wait for one another. */
     uint32_t *counted = calloc((size_t)(4 * most), sizeof(uint32_t));
-    uint16_t *distances = malloc((size_t)(rows ? rows : 1) * sizeof(uint16_t));
+    uint16_t *distances = malloc((size_t)(size ? size : 1) * sizeof(uint16_t)), *here = distances;
     if (!counted || !distances) {
         free(counted); free(distances); give_back(&arguments);
         return PyErr_NoMemory();
     }
     Py_BEGIN_ALLOW_THREADS
-    distances_here()(codes, query, rows, words, distances);
-    for (Py_ssize_t row = 0; row < rows; row++) {
-        if (mask && !mask[row]) distances[row] = UINT16_MAX;
-        else counted[(row & 3) * most + distances[row]]++;
+    for (Py_ssize_t at = 0; at < ends; here += range[at + 1] - range[at], at += 2) {
+        Py_ssize_t first = (Py_ssize_t)range[at], length = (Py_ssize_t)range[at + 1] - first;
+        distances_here()(codes + first, rows, query, length, words, here);
+        for (Py_ssize_t row = 0; row < length; row++) {
+            if (mask && !mask[first + row]) here[row] = UINT16_MAX;
+            else counted[(row & 3) * most + here[row]]++;
+        }
     }
     /* All that are nearer than the furthest of those wanted, and of those at its distance as many as there is room for. */
     Py_ssize_t furthest = 0, nearer = 0;
     for (; furthest < most - 1; furthest++) {
-        Py_ssize_t here = 0;
-        for (int part = 0; part < 4; part++) here += counted[part * most + furthest];
-        if (nearer + here >= wanted) break;
-        nearer += here;
+        Py_ssize_t equal = 0;
+        for (int part = 0; part < 4; part++) equal += counted[part * most + furthest];
+        if (nearer + equal >= wanted) break;
+        nearer += equal;
     }
     Py_ssize_t tied = room - nearer;
-    for (Py_ssize_t row = 0; row < rows && count < room; row++) {
-        if (distances[row] < furthest || (distances[row] == furthest && tied-- > 0)) found[count++] = (int32_t)row;
+    here = distances;
+    for (Py_ssize_t at = 0; at < ends; at += 2) {
+        for (Py_ssize_t row = (Py_ssize_t)range[at]; row < range[at + 1] && count < room; row++, here++)
+            if (*here < furthest || (*here == furthest && tied-- > 0)) found[count++] = (int32_t)row;
+        if (count == room) break;
     }
     Py_END_ALLOW_THREADS
     free(counted); free(distances); give_back(&arguments);
@@ -242,63 +219,6 @@ static PyObject *products(PyObject *self, PyObject *given) {
 
 /* BM25 by postings: for each word, the rows that hold it and how often. */
 
-static PyObject *add_words(PyObject *self, PyObject *given) {
-    PyObject *from[6];
-    Py_ssize_t postings, same, ranges, words, rows, room;
-    if (!PyArg_ParseTuple(given, "OOOOOO", &from[0], &from[1], &from[2], &from[3], &from[4], &from[5])) return NULL;
-    Arguments arguments = {.held = 0};
-    const int32_t *holders = take(&arguments, from[0], 0, 4, &postings);
-    const uint16_t *counts = take(&arguments, from[1], 0, 2, &same);
-    const int64_t *range = take(&arguments, from[2], 0, 8, &ranges);
-    const float *weights = take(&arguments, from[3], 0, 4, &words);
-    const float *saturation = take(&arguments, from[4], 0, 4, &rows);
-    float *scores = take(&arguments, from[5], 1, 4, &room);
-    if (!holders || !counts || !range || !weights || !saturation || !scores || postings != same || ranges != 2 * words ||
-        rows != room)
-        return fail(&arguments, "add_words: the arrays do not fit together");
-    Py_BEGIN_ALLOW_THREADS
-    memset(scores, 0, (size_t)rows * sizeof(float));
-    for (Py_ssize_t word = 0; word < words; word++) {
-        Py_ssize_t end = range[2 * word + 1] < postings ? range[2 * word + 1] : postings;
-        for (Py_ssize_t at = range[2 * word] < 0 ? 0 : range[2 * word]; at < end; at++) {
-            uint32_t row = (uint32_t)holders[at];
-            if (row >= rows) continue;
-            float count = (float)counts[at];
-            scores[row] += weights[word] * count / (count + saturation[row]);
-        }
-    }
-    Py_END_ALLOW_THREADS
-    give_back(&arguments);
-    Py_RETURN_NONE;
-}
-
-/* The greatest of each block of scores. None is below 0, so that they are ordered as whole numbers are. */
-#define GREATEST                                                                                  \
-    for (Py_ssize_t first = 0; first < rows; first += BLOCK) {                                    \
-        Py_ssize_t end = first + BLOCK < rows ? first + BLOCK : rows;                             \
-        int32_t most = 0, one;                                                                    \
-        for (Py_ssize_t row = first; row < end; row++) {                                          \
-            memcpy(&one, scores + row, sizeof one);                                               \
-            most = one > most ? one : most;                                                       \
-        }                                                                                         \
-        memcpy(blocks + first / BLOCK, &most, sizeof most);                                       \
-    }
-
-typedef void (*Greatest)(const float *, Py_ssize_t, float *);
-
-static void greatest_anywhere(const float *scores, Py_ssize_t rows, float *blocks) { GREATEST }
-
-#ifdef X86
-__attribute__((target("avx2"))) static void greatest_avx2(const float *scores, Py_ssize_t rows, float *blocks) { GREATEST }
-#endif
-
-static Greatest greatest_here(void) {
-#ifdef X86
-    if (__builtin_cpu_supports("avx2")) return greatest_avx2;
-#endif
-    return greatest_anywhere;
-}
-
 /* The least of those kept is at the root. */
 static void sift(float *heap, Py_ssize_t size, float value) {
     Py_ssize_t at = 0, child;
@@ -311,42 +231,111 @@ static void sift(float *heap, Py_ssize_t size, float value) {
     heap[at] = value;
 }
 
-static PyObject *best(PyObject *self, PyObject *given) {
-    PyObject *from[3];
-    Py_ssize_t rows, masked, room, wanted;
-    if (!PyArg_ParseTuple(given, "OOnO", &from[0], &from[1], &wanted, &from[2])) return NULL;
+/* The score that the worst of those wanted has among some rows; 0 where there are fewer. Less by rounding is as good. */
+static float least_of(const float *scores, const int32_t *rows, Py_ssize_t size, float *heap, Py_ssize_t wanted) {
+    memset(heap, 0, (size_t)wanted * sizeof(float));
+    for (Py_ssize_t at = 0; at < size; at++)
+        if (scores[rows[at]] > heap[0]) sift(heap, wanted, scores[rows[at]]);
+    return heap[0] - heap[0] * 1e-5f;
+}
+
+/* The first place from `low` on whose row is not less. */
+static Py_ssize_t place_of(const int32_t *holders, Py_ssize_t low, Py_ssize_t high, int32_t row) {
+    while (low < high) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (holders[middle] < row) low = middle + 1; else high = middle;
+    }
+    return low;
+}
+
+static int ascending(const void *one, const void *other) {
+    int32_t first = *(const int32_t *)one, second = *(const int32_t *)other;
+    return (first > second) - (first < second);
+}
+
+/* Looking a row up among those that hold a word takes as long as reading so many of these. */
+#define LOOKED_UP 32
+
+/* Words come by what they add at most. Once the others together cannot lift a row among the best, they are looked up in
+   the rows that can still get there only (MaxScore; Turtle and Flood 1995). */
+static PyObject *best_by_words(PyObject *self, PyObject *given) {
+    PyObject *from[8];
+    float constant, slope;
+    Py_ssize_t postings, same, ends, numbers, rows, masked, scored, room, wanted;
+    if (!PyArg_ParseTuple(given, "OOOOOffOOnO", &from[0], &from[1], &from[2], &from[3], &from[4], &constant, &slope,
+                          &from[5], &from[6], &wanted, &from[7])) return NULL;
     Arguments arguments = {.held = 0};
-    const float *scores = take(&arguments, from[0], 0, 4, &rows);
-    const uint8_t *mask = take(&arguments, from[1], 0, 1, &masked);
-    int32_t *found = take(&arguments, from[2], 1, 4, &room);
-    if (broken() || !scores || !found || wanted < 1 || room < wanted || (mask && masked != rows))
-        return fail(&arguments, "best: the arrays do not fit together");
-    float *heap = calloc((size_t)wanted, sizeof(float)), *blocks = malloc((size_t)(rows / BLOCK + 1) * sizeof(float));
-    if (!heap || !blocks) {
-        free(heap); free(blocks); give_back(&arguments);
+    const int32_t *holders = take(&arguments, from[0], 0, 4, &postings);
+    const uint16_t *counts = take(&arguments, from[1], 0, 2, &same);
+    const int64_t *range = take(&arguments, from[2], 0, 8, &ends);
+    const float *weights = take(&arguments, from[3], 0, 4, &numbers);
+    const int32_t *lengths = take(&arguments, from[4], 0, 4, &rows);
+    const uint8_t *mask = take(&arguments, from[5], 0, 1, &masked);
+    float *scores = take(&arguments, from[6], 1, 4, &scored);
+    int32_t *found = take(&arguments, from[7], 1, 4, &room);
+    Py_ssize_t words = ends / 2, size = 0, count = 0;
+    if (broken() || !holders || !counts || !range || !weights || !lengths || !scores || !found || postings != same ||
+        ends % 2 || numbers != ends || scored != rows || wanted < 1 || room < wanted || (mask && masked != rows))
+        return fail(&arguments, "best_by_words: the arrays do not fit together");
+    const float *most = weights + words; /* what each word and those behind it add at most */
+    float *heap = malloc((size_t)wanted * sizeof(float)), least = 0;
+    int32_t *touched = malloc((size_t)(rows + 1) * sizeof(int32_t));
+    if (!heap || !touched) {
+        free(heap); free(touched); give_back(&arguments);
         return PyErr_NoMemory();
     }
-    Py_ssize_t count = 0;
     Py_BEGIN_ALLOW_THREADS
-    greatest_here()(scores, rows, blocks);
-    for (Py_ssize_t block = 0; block * BLOCK < rows; block++) {
-        if (blocks[block] <= heap[0]) continue;
-        Py_ssize_t end = (block + 1) * BLOCK < rows ? (block + 1) * BLOCK : rows;
-        for (Py_ssize_t row = block * BLOCK; row < end; row++)
-            if (scores[row] > heap[0] && (!mask || mask[row])) sift(heap, wanted, scores[row]);
+    Py_ssize_t kept = -1; /* so many rows, the first ones, can still get there; -1: any can */
+    for (Py_ssize_t word = 0; word < words; word++) {
+        Py_ssize_t at = range[2 * word] < 0 ? 0 : (Py_ssize_t)range[2 * word];
+        Py_ssize_t end = range[2 * word + 1] < postings ? (Py_ssize_t)range[2 * word + 1] : postings;
+        /* No row has more than what the words until now add at most. */
+        if (end - at > size / 2 && most[0] > 2 * most[word]) {
+            least = least_of(scores, touched, kept < 0 ? size : kept, heap, wanted);
+            if (least > most[word]) {
+                Py_ssize_t before = kept < 0 ? size : kept;
+                kept = 0;
+                for (Py_ssize_t one = 0; one < before; one++) {
+                    int32_t row = touched[one];
+                    if (scores[row] + most[word] < least) continue;
+                    touched[one] = touched[kept];
+                    touched[kept++] = row;
+                }
+            }
+        }
+        if (kept >= 0 && kept < (end - at) / LOOKED_UP) {
+            for (Py_ssize_t one = 0; one < kept; one++) {
+                int32_t row = touched[one];
+                Py_ssize_t place = place_of(holders, at, end, row);
+                if (place < end && holders[place] == row)
+                    scores[row] += weights[word] * counts[place] / (counts[place] + constant + slope * lengths[row]);
+            }
+            continue;
+        }
+        for (; at < end; at++) {
+            uint32_t row = (uint32_t)holders[at];
+            if (row >= rows || (mask && !mask[row])) continue;
+            touched[size] = (int32_t)row; /* without a branch, which nobody could predict */
+            size += (scores[row] == 0) & (size < rows);
+            scores[row] += weights[word] * counts[at] / (counts[at] + constant + slope * lengths[row]);
+        }
     }
-    /* What is less by rounding alone could be as good. */
-    float least = heap[0] - heap[0] * 1e-5f;
-    for (Py_ssize_t block = 0; block * BLOCK < rows && count < room; block++) {
-        if (blocks[block] < least) continue;
-        Py_ssize_t end = (block + 1) * BLOCK < rows ? (block + 1) * BLOCK : rows;
-        for (Py_ssize_t row = block * BLOCK; row < end && count < room; row++)
-            if (scores[row] >= least && scores[row] > 0 && (!mask || mask[row])) found[count++] = (int32_t)row;
+    least = least_of(scores, touched, size, heap, wanted);
+    for (Py_ssize_t one = 0; one < size; one++)
+        if (scores[touched[one]] >= least && scores[touched[one]] > 0) touched[count++] = touched[one];
+        else scores[touched[one]] = 0;
+    /* Where there are too many, the first rows of those that are as good as the worst. */
+    float better = heap[0] + heap[0] * 1e-5f;
+    Py_ssize_t all = count, tied = room;
+    qsort(touched, (size_t)all, sizeof(int32_t), ascending);
+    for (Py_ssize_t one = 0; one < all; one++) tied -= scores[touched[one]] > better;
+    count = 0;
+    for (Py_ssize_t one = 0; one < all; one++) {
+        if (scores[touched[one]] > better || tied-- > 0) found[count++] = touched[one];
+        scores[touched[one]] = 0;
     }
     Py_END_ALLOW_THREADS
-    free(blocks);
-    free(heap);
-    give_back(&arguments);
+    free(heap); free(touched); give_back(&arguments);
     return PyLong_FromSsize_t(count);
 }
 
@@ -367,11 +356,7 @@ static PyObject *held(PyObject *self, PyObject *given) {
         Py_ssize_t first = range[2 * word] < 0 ? 0 : range[2 * word];
         Py_ssize_t end = range[2 * word + 1] < postings ? range[2 * word + 1] : postings;
         for (Py_ssize_t place = 0; place < wanted; place++) {
-            Py_ssize_t low = first, high = end;
-            while (low < high) {
-                Py_ssize_t middle = low + (high - low) / 2;
-                if (holders[middle] < rows[place]) low = middle + 1; else high = middle;
-            }
+            Py_ssize_t low = place_of(holders, first, end, rows[place]);
             found[word * wanted + place] = low < end && holders[low] == rows[place] ? counts[low] : 0;
         }
     }
@@ -383,8 +368,7 @@ static PyObject *held(PyObject *self, PyObject *given) {
 static PyMethodDef methods[] = {
     {"nearest_codes", nearest_codes, METH_VARARGS, NULL},
     {"products", products, METH_VARARGS, NULL},
-    {"add_words", add_words, METH_VARARGS, NULL},
-    {"best", best, METH_VARARGS, NULL},
+    {"best_by_words", best_by_words, METH_VARARGS, NULL},
     {"held", held, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

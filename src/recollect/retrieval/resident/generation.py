@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from cachetools import LRUCache
 
-from recollect.retrieval.lexical import half_saturation
 from recollect.retrieval.resident.kernels import Floats, Mask, Rows
 from recollect.retrieval.resident.segment import Segment, joined
 
@@ -35,7 +34,7 @@ class Eligible:
 
     Attributes:
         mask: A byte a row; None: all of them.
-        embedded: The same of those that have a vector.
+        embedded: The same of those that have a vector, in the order of the codes.
         count: How many have one.
         rows: Those, where they are few enough to be compared one by one.
     """
@@ -61,7 +60,6 @@ class Part:
         self.dead = 0 if alive is None else len(segment) - int(alive.sum())
         self._room = segment.nbytes // _MASKS_SHARE
         self._eligible: LRUCache[object, tuple[object, Eligible]] = LRUCache(self._room, getsizeof=_size)
-        self._saturation: tuple[float, Floats] | None = None
         self._scratch: list[Floats] = []
         self._lock = Lock()
 
@@ -95,34 +93,28 @@ class Part:
         everything = count == len(segment)
         rows = np.flatnonzero(embedded).astype(np.int32) if count <= EXACT_CHUNKS else None
         return Eligible(
-            None if mask is None else mask.view(np.uint8), None if everything else embedded.view(np.uint8), count, rows
+            None if mask is None else mask.view(np.uint8),
+            None if everything else segment.lists.in_order(embedded).view(np.uint8),
+            count,
+            rows,
         )
 
-    def saturation(self, average_length: float) -> Floats:
-        """Of each row, how often a word must stand in it for half of the greatest weight."""
-        kept = self._saturation
-        if kept is None or kept[0] != average_length:
-            kept = average_length, half_saturation(self.segment.lengths, average_length)
-            self._saturation = kept
-        return kept[1]
-
     def scratch(self) -> Floats:
-        """An array of a number a row that nobody else uses until `give_back`."""
+        """Zeros, one a row, that nobody else uses until `give_back`."""
         try:
             return self._scratch.pop()
         except IndexError:
-            return np.empty(len(self.segment), dtype=np.float32)
+            return np.zeros(len(self.segment), dtype=np.float32)
 
     def give_back(self, scratch: Floats) -> None:
-        """The array may be used again."""
+        """The array, zeros again, may be used by others."""
         if len(self._scratch) < _SCRATCHES:
             self._scratch.append(scratch)
 
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        numbers = (1 + _SCRATCHES) * 4 * len(self.segment)
-        return self.segment.nbytes + self._room + numbers
+        return self.segment.nbytes + self._room + _SCRATCHES * 4 * len(self.segment)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

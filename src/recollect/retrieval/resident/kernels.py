@@ -23,8 +23,7 @@ Floats = npt.NDArray[np.float32]
 class _Compiled(Protocol):
     nearest_codes: Any
     products: Any
-    add_words: Any
-    best: Any
+    best_by_words: Any
     held: Any
 
 
@@ -43,29 +42,32 @@ compiled = _compiled()
 _ROOM = 2
 
 
-def nearest_codes(codes: Codes, query: Codes, *, mask: Mask | None, limit: int) -> Rows:
-    """The rows whose codes differ from a query's in the fewest bits, in ascending order.
+def nearest_codes(codes: Codes, query: Codes, ranges: Ranges, *, mask: Mask | None, limit: int) -> Rows:
+    """The places whose codes differ from a query's in the fewest bits, in the order of the ranges.
 
     Args:
-        codes: Shape (words, rows), contiguous.
+        codes: Shape (words, places), contiguous.
         query: Shape (words,).
-        mask: Shape (rows,): 0 where a row is not looked at; None: all are.
-        limit: How many rows; of those as far as the last one so many more that there are ``2 * limit`` at most.
+        ranges: Shape (n, 2): which places are looked at, from and up to; none twice.
+        mask: Shape (places,): 0 where a place is not looked at; None: all are.
+        limit: How many places; of those as far as the last one so many more that there are ``2 * limit`` at most.
     """
     room = _ROOM * limit
     if compiled is not None:
         found = np.empty(room, dtype=np.int32)
-        return found[: compiled.nearest_codes(codes, query, mask, limit, found)]
-    distances = np.zeros(codes.shape[1], dtype=np.uint16)
+        return found[: compiled.nearest_codes(codes, query, ranges, mask, limit, found)]
+    places = np.concatenate([np.arange(*one, dtype=np.int32) for one in ranges.tolist()])
+    distances = np.zeros(len(places), dtype=np.uint16)
     for own, asked in zip(codes, query, strict=True):
-        distances += np.bitwise_count(own ^ asked)
+        distances += np.bitwise_count(own[places] ^ asked)
     if mask is not None:
-        distances[mask == 0] = np.iinfo(np.uint16).max
+        distances[mask[places] == 0] = np.iinfo(np.uint16).max
     counted = np.cumsum(np.bincount(distances, minlength=1)[: 64 * len(codes) + 1])
     furthest = int(np.searchsorted(counted, limit))
     nearer = np.flatnonzero(distances < furthest)
     tied = np.flatnonzero(distances == furthest)[: room - len(nearer)]
-    return np.sort(np.concatenate([nearer, tied])).astype(np.int32)
+    nearest: Rows = places[np.sort(np.concatenate([nearer, tied]))]
+    return nearest
 
 
 def products(vectors: Halfs, query: Floats, rows: Rows) -> Floats:
@@ -78,45 +80,51 @@ def products(vectors: Halfs, query: Floats, rows: Rows) -> Floats:
     return result
 
 
-def add_words(
-    holders: Rows, counts: Counts, ranges: Ranges, weights: Floats, saturation: Floats, scores: Floats
-) -> None:
-    """Score rows by the words that they hold: ``weight * count / (count + saturation)``, added up into ``scores``.
+def best_by_words(
+    holders: Rows,
+    counts: Counts,
+    ranges: Ranges,
+    weights: Floats,
+    lengths: Rows,
+    saturation: tuple[float, float],
+    *,
+    scores: Floats,
+    mask: Mask | None,
+    limit: int,
+) -> Rows:
+    """The rows that score most by the words that they hold, in ascending order.
+
+    A word adds ``weight * count / (count + constant + slope * length)``. None that adds nothing is found.
 
     Args:
         holders: The rows that hold words, word after word, ascending within each.
         counts: How often, parallel to ``holders``.
         ranges: Shape (words, 2): where each word's part of ``holders`` begins and ends.
-        weights: Shape (words,).
-        saturation: Shape (rows,).
-        scores: Shape (rows,): what they held before is lost.
-    """
-    if compiled is not None:
-        compiled.add_words(holders, counts, ranges, weights, saturation, scores)
-        return
-    scores.fill(0)
-    for (start, end), weight in zip(ranges.tolist(), weights, strict=True):
-        rows, often = holders[start:end], counts[start:end].astype(np.float32)
-        scores[rows] += weight * often / (often + saturation[rows])
-
-
-def best(scores: Floats, *, mask: Mask | None, limit: int) -> Rows:
-    """The rows of the greatest scores above 0, in ascending order.
-
-    Args:
-        scores: Shape (rows,).
-        mask: As in `nearest_codes`.
+        weights: Shape (2, words): of each word, and what it and those behind it add at most.
+        lengths: Shape (rows,).
+        saturation: The constant and the slope.
+        scores: Shape (rows,): zeros, and zeros again afterwards.
+        mask: Shape (rows,): 0 where a row is not looked at; None: all are.
         limit: How many; with those that are less by rounding alone, ``2 * limit`` at most.
     """
     room = _ROOM * limit
     if compiled is not None:
         found = np.empty(room, dtype=np.int32)
-        return found[: compiled.best(scores, mask, limit, found)]
-    eligible = np.flatnonzero(scores > 0 if mask is None else (scores > 0) & (mask != 0))
+        given = holders, counts, ranges, weights, lengths, *saturation
+        return found[: compiled.best_by_words(*given, mask, scores, limit, found)]
+    constant, slope = np.float32(saturation[0]), np.float32(saturation[1])
+    own = np.zeros_like(scores)
+    for (start, end), weight in zip(ranges.tolist(), weights[0], strict=True):
+        rows, often = holders[start:end], counts[start:end].astype(np.float32)
+        own[rows] += weight * often / (often + constant + slope * lengths[rows])
+    eligible = np.flatnonzero(own > 0 if mask is None else (own > 0) & (mask != 0))
     if len(eligible) > limit:
-        own = scores[eligible]
-        least = np.partition(own, len(own) - limit)[len(own) - limit]
-        eligible = eligible[own >= least - least * np.float32(1e-5)][:room]
+        found_scores = own[eligible]
+        worst = np.partition(found_scores, len(eligible) - limit)[len(eligible) - limit]
+        rounding = worst * np.float32(1e-5)
+        better = eligible[found_scores > worst + rounding]
+        tied = eligible[np.abs(found_scores - worst) <= rounding]
+        eligible = np.sort(np.concatenate([better, tied[: room - len(better)]]))
     return eligible.astype(np.int32)
 
 
@@ -124,9 +132,9 @@ def held(holders: Rows, counts: Counts, ranges: Ranges, rows: Rows) -> Counts:
     """How often each row holds each word, as shape (words, rows); -1 is a row that holds none.
 
     Args:
-        holders: As in `add_words`.
-        counts: As in `add_words`.
-        ranges: As in `add_words`.
+        holders: As in `best_by_words`.
+        counts: As in `best_by_words`.
+        ranges: As in `best_by_words`.
         rows: In any order.
     """
     found = np.zeros((len(ranges), len(rows)), dtype=np.uint16)

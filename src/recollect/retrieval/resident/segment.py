@@ -1,27 +1,32 @@
 """Chunks in memory, laid out for searches: vectors with their binary codes, and the postings of their words.
 
 Codes have one bit a dimension, its sign. The chunks whose codes differ least from a query's are compared by their
-stored vectors. Words are scored over postings, one term after the other. A posting holds how often the word stands in
-the chunk, not a weight, so that scores go by today's average length.
+stored vectors. The codes of many chunks lie in lists, those with similar vectors together, and a search looks into the
+lists that are nearest to it (`lists.py`). Words are scored over postings, one term after the other. A posting holds how
+often the word stands in the chunk, not a weight, so that scores go by today's average length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recollect.retrieval.lexical import occurrences
-from recollect.retrieval.resident.kernels import Codes, Counts, Halfs, Mask, Ranges, Rows
-from recollect.store.resident import Contents
+from recollect.retrieval.lexical import MAX_WEIGHT, occurrences, saturation_line
+from recollect.retrieval.resident.kernels import Codes, Counts, Floats, Halfs, Mask, Ranges, Rows
+from recollect.retrieval.resident.lists import Lists
+from recollect.store.resident import Contents, WordRows
 
 Longs = npt.NDArray[np.int64]
 
 _NONE = -1
-_AT_ONCE = 1_000_000
+
+# So many chunks' words are laid out at a time: all of them at once take several times the memory of the result.
+_AT_ONCE = 20_000
+_POSTINGS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,11 +42,14 @@ class Segment:
         lengths: Shape (rows,): in terms; -1 of a chunk that words are not known of.
         embedded: Shape (rows,): whether there is a vector.
         vectors: Shape (rows, dimension); zeros where there is none.
-        codes: Shape (words of 64 bits, rows).
+        codes: Shape (words of 64 bits, rows), in the order of the lists.
+        lists: Which codes lie together.
         lexemes: Ascending: every word that a chunk holds.
         starts: Shape (lexemes + 1,): where the part of each begins in the postings.
         holders: Shape (postings,): the rows that hold each word, ascending.
         counts: Shape (postings,): how often.
+        reference_length: The average length that stored weights were computed with.
+        shares: Shape (lexemes,): the greatest share of its weight that each word has in a chunk, by that length.
     """
 
     chunk_ids: Longs
@@ -53,10 +61,17 @@ class Segment:
     embedded: Mask
     vectors: Halfs
     codes: Codes
+    lists: Lists
     lexemes: Rows
     starts: Longs
     holders: Rows
     counts: Counts
+    reference_length: float
+    shares: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        shares = _shares(self.starts, self.holders, self.counts, self.lengths, self.reference_length)
+        object.__setattr__(self, "shares", shares)
 
     @classmethod
     def of(cls, contents: Contents, *, dimension: int, reference_length: float) -> Segment:
@@ -82,17 +97,13 @@ class Segment:
             piece = vectors.vectors.pop(0)
             halfs[embedded[start : start + len(piece)]] = piece
             start += len(piece)
-        own = worded.astype(np.int32).repeat(words.counts)
-        often = np.empty(len(own), dtype=np.uint16)
-        for start in range(0, len(own), _AT_ONCE):  # in double precision they take many times the memory
-            some = slice(start, start + _AT_ONCE)
-            often[some] = occurrences(words.weights[some], lengths[own[some]], average_length=reference_length)
         positions = np.full(len(chunk_ids), _NONE, dtype=np.int32)
         standing = chunk_ids.searchsorted(places.chunk_ids)
         known = standing < len(chunk_ids)
         known[known] = chunk_ids[standing[known]] == places.chunk_ids[known]
         positions[standing[known]] = places.positions[known]
         before, after = _neighbours(version_ids, positions, lengths)
+        codes, lists = _in_lists(halfs, there)
         return cls(
             chunk_ids,
             version_ids,
@@ -102,8 +113,10 @@ class Segment:
             lengths,
             there,
             halfs,
-            codes_of(halfs),
-            *_postings(words.lexemes, own, often),
+            codes,
+            lists,
+            *_laid_out(words, worded.astype(np.int32), reference_length),
+            reference_length,
         )
 
     def __len__(self) -> int:
@@ -112,17 +125,44 @@ class Segment:
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        return sum(getattr(self, one.name).nbytes for one in fields(self))
+        return sum(getattr(getattr(self, one.name), "nbytes", 0) for one in fields(self))
 
     def ranges(self, lexemes: Sequence[int]) -> Ranges:
         """Shape (lexemes, 2): where the part of each word begins and ends in the postings."""
-        if not len(self.lexemes):
-            return np.zeros((len(lexemes), 2), dtype=np.int64)
+        return self._ranges(*self._places(lexemes))
+
+    def query(
+        self, weights: Mapping[int, float], average_length: float
+    ) -> tuple[Ranges, npt.NDArray[np.float32], tuple[float, float]]:
+        """A query's words as `kernels.best_by_words` takes them: ranges, weights and saturation.
+
+        Args:
+            weights: By lexeme.
+            average_length: Today's.
+        """
+        places, known = self._places(list(weights))
+        own = np.array(list(weights.values()), dtype=np.float64) * MAX_WEIGHT
+        # Where chunks have grown by a factor, a word may have a share that much greater.
+        slack = max(1.0, average_length / self.reference_length) * (1 + 1e-5)
+        shares = np.minimum(self.shares[places] * slack, 1.0) if len(self.shares) else np.ones(len(own))
+        most = own * shares * known
+        order = np.argsort(-most, kind="stable")
+        behind = most[order][::-1].cumsum()[::-1]
+        numbers = np.stack([own[order], behind]).astype(np.float32)
+        return self._ranges(places[order], known[order]), numbers, saturation_line(average_length)
+
+    def _places(self, lexemes: Sequence[int]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        """Where words stand among the segment's, and whether they do."""
         asked = np.array(lexemes, dtype=np.int32)
+        if not len(self.lexemes):
+            return np.zeros(len(asked), dtype=np.intp), np.zeros(len(asked), dtype=np.bool_)
         places = np.minimum(self.lexemes.searchsorted(asked), len(self.lexemes) - 1)
-        found = np.stack([self.starts[places], self.starts[places + 1]], axis=1)
-        found[self.lexemes[places] != asked] = 0
-        return found
+        return places, self.lexemes[places] == asked
+
+    def _ranges(self, places: npt.NDArray[np.intp], known: npt.NDArray[np.bool_]) -> Ranges:
+        if not len(self.lexemes):
+            return np.zeros((len(places), 2), dtype=np.int64)
+        return np.stack([self.starts[places], self.starts[places + 1]], axis=1) * known[:, None]
 
     def rows_of(self, version_ids: Longs) -> npt.NDArray[np.intp]:
         """The rows of the chunks of versions."""
@@ -142,7 +182,6 @@ def joined(parts: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
     own: dict[str, Any] = {}
     for name in ("version_ids", "access_ids", "lengths", "embedded", "vectors"):
         own[name] = np.concatenate([getattr(one, name)[kept] for one, kept in parts])[order]
-    codes = np.concatenate([one.codes[:, kept] for one, kept in parts], axis=1)
     moved: list[Rows] = []
     start = 0
     for one, kept in parts:
@@ -152,13 +191,13 @@ def joined(parts: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
         rows[:-1][kept] = place[start : start + count]
         moved.append(rows)
         start += count
-    postings = [_moved(one, rows) for (one, _), rows in zip(parts, moved, strict=True)]
     beside = {
         name: np.concatenate([rows[getattr(one, name)[kept]] for (one, kept), rows in zip(parts, moved, strict=True)])[
             order
         ]
         for name in ("before", "after")
     }
+    codes, lists = _in_lists(own["vectors"], own["embedded"], parts[0][0].lists)
     return Segment(
         chunk_ids[order],
         own["version_ids"],
@@ -168,9 +207,17 @@ def joined(parts: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
         own["lengths"],
         own["embedded"],
         own["vectors"],
-        np.ascontiguousarray(codes[:, order]),
-        *_postings(*(np.concatenate(column) for column in zip(*postings, strict=True))),
+        codes,
+        lists,
+        *_merged([_moved(one, rows) for (one, _), rows in zip(parts, moved, strict=True)]),
+        parts[0][0].reference_length,
     )
+
+
+def _in_lists(vectors: Halfs, embedded: Mask, known: Lists | None = None) -> tuple[Codes, Lists]:
+    lists = Lists.of(vectors, embedded, known)
+    codes = codes_of(vectors)
+    return codes if lists.rows is None else np.ascontiguousarray(codes[:, lists.rows]), lists
 
 
 def codes_of(vectors: npt.NDArray[Any]) -> Codes:
@@ -193,17 +240,80 @@ def _neighbours(version_ids: Longs, positions: Rows, lengths: Rows) -> tuple[Row
     return before, after
 
 
-def _moved(segment: Segment, rows: Rows) -> tuple[Rows, Rows, Counts]:
-    """The word, the new row and the count of each posting whose row is kept."""
+def _moved(segment: Segment, rows: Rows) -> tuple[Rows, Longs, Rows, Counts]:
+    """The postings of the rows that are kept, by their new numbers."""
     holders = rows[segment.holders]
     kept = holders != _NONE
-    lexemes = segment.lexemes.repeat(np.diff(segment.starts))
-    return lexemes[kept], holders[kept], segment.counts[kept]
+    starts = np.append(0, kept.cumsum(dtype=np.int64))[segment.starts]
+    stays = np.diff(starts) > 0
+    return segment.lexemes[stays], np.append(starts[:-1][stays], starts[-1]), holders[kept], segment.counts[kept]
 
 
-def _postings(lexemes: Rows, rows: Rows, counts: Counts) -> tuple[Rows, Longs, Rows, Counts]:
-    """Distinct words, where the part of each begins, rows and counts, from postings in any order."""
-    order = np.argsort(lexemes.astype(np.int64) << 32 | rows)
-    sorted_lexemes = lexemes[order]
-    distinct, starts = np.unique(sorted_lexemes, return_index=True)
-    return distinct, np.append(starts, len(order)).astype(np.int64), rows[order], counts[order]
+def _merged(postings: Sequence[tuple[Rows, Longs, Rows, Counts]]) -> tuple[Rows, Longs, Rows, Counts]:
+    """The postings of several segments as one: what the others hold is put between what the first one does."""
+    lexemes, starts, holders, counts = postings[0]
+    for own_lexemes, own_starts, own_holders, own_counts in postings[1:]:
+        distinct = np.union1d(lexemes, own_lexemes)
+        sizes, own_places = np.zeros(len(distinct), dtype=np.int64), distinct.searchsorted(own_lexemes)
+        sizes[distinct.searchsorted(lexemes)] = np.diff(starts)
+        begins = np.append(0, sizes.cumsum())
+        behind = np.empty(len(own_holders), dtype=np.int64)
+        for place, at, end in zip(own_places.tolist(), own_starts[:-1].tolist(), own_starts[1:].tolist(), strict=True):
+            there = holders[begins[place] : begins[place + 1]]
+            behind[at:end] = begins[place] + there.searchsorted(own_holders[at:end])
+        holders, counts = np.insert(holders, behind, own_holders), np.insert(counts, behind, own_counts)
+        sizes[own_places] += np.diff(own_starts)
+        lexemes, starts = distinct, np.append(0, sizes.cumsum())
+    return lexemes, starts, holders, counts
+
+
+def _laid_out(words: WordRows, rows: Rows, reference_length: float) -> tuple[Rows, Longs, Rows, Counts]:
+    """Distinct words, where the part of each begins, the rows that hold it and how often; ``rows``: of the chunks."""
+    begins = np.append(0, words.counts.cumsum(dtype=np.int64))
+    order = np.argsort(rows)
+    pieces = [order[start : start + _AT_ONCE] for start in range(0, len(order), _AT_ONCE)]
+    seen = [np.unique(words.lexemes[_within(begins, piece)], return_counts=True) for piece in pieces]
+    lexemes, place = np.unique(_end_to_end([one for one, _ in seen], np.int32), return_inverse=True)
+    sizes = np.bincount(place, weights=_end_to_end([often for _, often in seen], np.int64), minlength=len(lexemes))
+    starts = np.append(0, sizes.cumsum()).astype(np.int64)
+    holders, counts = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1], dtype=np.uint16)
+    free = starts[:-1].copy()
+    for piece in pieces:
+        at, of_each = _within(begins, piece), words.counts[piece]
+        sorted_ = np.argsort(words.lexemes[at], kind="stable")
+        distinct, first, often = np.unique(words.lexemes[at][sorted_], return_index=True, return_counts=True)
+        places = lexemes.searchsorted(distinct)
+        to = (free[places] - first).repeat(often) + np.arange(len(at))
+        free[places] += often
+        holders[to] = rows[piece].repeat(of_each)[sorted_]
+        lengths = words.lengths[piece].repeat(of_each)
+        counts[to] = occurrences(words.weights[at], lengths, average_length=reference_length)[sorted_]
+    return lexemes, starts, holders, counts
+
+
+def _within(begins: Longs, chosen: npt.NDArray[np.intp]) -> Longs:
+    """The places of several stretches, one behind the other; ``begins``: of every stretch, and the end."""
+    sizes = begins[chosen + 1] - begins[chosen]
+    ahead = sizes.cumsum() - sizes
+    places: Longs = (begins[chosen] - ahead).repeat(sizes) + np.arange(sizes.sum())
+    return places
+
+
+def _shares(starts: Longs, holders: Rows, counts: Counts, lengths: Rows, reference_length: float) -> Floats:
+    """The greatest share of its weight that each word has in a chunk, under an average length."""
+    constant, slope = saturation_line(reference_length)
+    found = np.empty(len(starts) - 1, dtype=np.float32)
+    at = 0
+    while at < len(found):
+        # As many words as fit, and one at the least.
+        until = max(at + 1, int(starts.searchsorted(starts[at] + _POSTINGS_AT_ONCE, side="right")) - 1)
+        some = slice(starts[at], starts[until])
+        often = counts[some].astype(np.float32)
+        often /= often + np.float32(constant) + np.float32(slope) * lengths[holders[some]]
+        found[at:until] = np.maximum.reduceat(often, starts[at:until] - starts[at])
+        at = until
+    return found
+
+
+def _end_to_end(arrays: Sequence[npt.NDArray[Any]], kind: type[Any]) -> npt.NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.zeros(0, dtype=kind)

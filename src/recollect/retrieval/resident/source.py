@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource, Stopwatch
-from recollect.retrieval.lexical import MAX_WEIGHT, LexicalQuery, QueryTerms, lexical_query, scores_of
+from recollect.retrieval.lexical import LexicalQuery, QueryTerms, lexical_query, scores_of
 from recollect.retrieval.resident import kernels
 from recollect.retrieval.resident.generation import Eligible, Generation, Part
 from recollect.retrieval.resident.kernels import Rows
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 #: What replies name as the path of a search that was answered from memory.
 RESIDENT = "resident"
 
-# Of so many chunks, whose codes are nearest to the query's, the vectors are compared; of large collections of more.
-_RESCORED = 1_000
-_MORE_RESCORED = 4.0
+# Of so many chunks, whose codes are nearest to the query's, the vectors are compared; of more than 100,000 chunks of
+# more, which grow by this power.
+_RESCORED = 1_500
+_GROWTH = 0.4
 
 _NO_ROWS = np.zeros(0, dtype=np.int32)
 
@@ -126,11 +127,12 @@ class _Search:
             return _best(rows, kernels.products(part.segment.vectors, self._vector, rows), limit)
         segment = part.segment
         rescored = max(_RESCORED, 10 * self._request.limit)
-        growth = max(1.0, eligible.count / 100_000) ** 0.5
+        growth = max(1.0, eligible.count / 100_000) ** _GROWTH
+        ranges = segment.lists.probed(self._vector, eligible.count / len(segment))
+        limit = int(rescored * growth)
         query = codes_of(self._vector[None])[:, 0]
-        rows = kernels.nearest_codes(
-            segment.codes, query, mask=eligible.embedded, limit=int(rescored * min(growth, _MORE_RESCORED))
-        )
+        places = kernels.nearest_codes(segment.codes, query, ranges, mask=eligible.embedded, limit=limit)
+        rows = segment.lists.rows_at(places)
         return _best(rows, kernels.products(segment.vectors, self._vector, rows), self._request.limit)
 
     @property
@@ -142,19 +144,21 @@ class _Search:
     def _worded(self, part: Part, eligible: Eligible) -> Rows:
         """The rows among which those are that score most by words."""
         query, segment = self._query, part.segment
+        ranges, weights, saturation = segment.query(query.weights, query.average_length)
         scores = part.scratch()
-        try:
-            kernels.add_words(
-                segment.holders,
-                segment.counts,
-                segment.ranges(list(query.weights)),
-                np.array(list(query.weights.values()), dtype=np.float32) * np.float32(MAX_WEIGHT),
-                part.saturation(query.average_length),
-                scores,
-            )
-            return kernels.best(scores, mask=eligible.mask, limit=self._request.limit)
-        finally:
-            part.give_back(scores)
+        rows = kernels.best_by_words(
+            segment.holders,
+            segment.counts,
+            ranges,
+            weights,
+            segment.lengths,
+            saturation,
+            scores=scores,
+            mask=eligible.mask,
+            limit=self._request.limit,
+        )
+        part.give_back(scores)
+        return rows
 
     def _compare(self, found: Candidates, parts: Sequence[_Found], chunk_ids: npt.NDArray[np.int64]) -> None:
         """Take the similarities of everything, and the vectors where they are wanted."""
