@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from recollect.errors import TenantSuspendedError, UsageError
 from recollect.interruption import check, current
+from recollect.model.scope import asked_for
 from recollect.retrieval.analysis import Analyzer, analyzer_of
 from recollect.store.database import CollectionRevision
 
@@ -240,12 +241,15 @@ class Searched:
         collection: As it is.
         label: What replies call it.
         hides_expired: Whether something in it has expired that could not be closed, so that the search leaves it out.
+        record: Its row as text, where an earlier search looked it up: nothing is shown before that is known to be as it
+            is now. None: it was looked up for this search.
     """
 
     scope: Scope
     collection: Collection
     label: str
     hides_expired: bool = False
+    record: str | None = None
 
     @property
     def revision(self) -> CollectionRevision:
@@ -272,6 +276,14 @@ def tells_origins(target: Target, searched: Sequence[Searched]) -> bool:
     return len(searched) > 1 or bool(target.shared) or (target.collections is None and target.session is None)
 
 
+class OutdatedError(Exception):
+    """A search began with a collection as it was remembered, and it is another by now: look it up, and search again."""
+
+
+# Collections that are remembered, for each caller.
+_MOST_REMEMBERED = 1_024
+
+
 class TargetResolver:
     """Finds the collections of targets. Safe to share between threads.
 
@@ -287,6 +299,20 @@ class TargetResolver:
         self._store = store
         self._seen = seen
         self._auto_expire = auto_expire
+        # What was looked up last, and whether the time before it was the same.
+        self._known: dict[tuple[Scope, str], tuple[Searched, bool]] = {}
+
+    def remembered(self, scope: Scope, target: Target) -> list[Searched] | None:
+        """The one collection of a target, where it was the same the last two times; what changes is looked up."""
+        known = self._known.get((scope, target.collections[0])) if target.collections else None
+        if known is None or not known[1] or not self._is_remembered(scope, target):
+            return None
+        asked_for(scope)
+        return [known[0]]
+
+    def forget(self) -> None:
+        """Remember nothing of what was looked up."""
+        self._known.clear()
 
     def resolve(self, scope: Scope, target: Target) -> list[Searched]:
         """The collections of a target: the session's, the scope's own, and what others share.
@@ -331,9 +357,29 @@ class TargetResolver:
                 yield Searched(scope, collection, collection.name)
             return
         for name in dict.fromkeys(target.collections):
-            find = self._store.collections.find if name in target.optional else self._store.collections.get
-            if (named := find(scope, name)) is not None:
-                yield Searched(scope, named, name)
+            named = self._store.collections.look_up(scope, name)
+            if named is not None:
+                searched = Searched(scope, named[0], name)
+                if self._is_remembered(scope, target):
+                    self._remember(searched, named[1])
+                yield searched
+            elif name not in target.optional:
+                raise self._store.collections.missing(scope, name)
+
+    def _is_remembered(self, scope: Scope, target: Target) -> bool:
+        """Whether a target is one collection in the present, of which the statement that reads passages can tell."""
+        alone = target.collections is not None and len(target.collections) == 1
+        elsewhere = target.session, target.shared or None, scope.session, self._seen, self._store.database.replica
+        return alone and scope.as_of is None and not any(one is not None for one in elsewhere)
+
+    def _remember(self, searched: Searched, record: str) -> None:
+        key = searched.scope, searched.label
+        before = self._known.pop(key, None)
+        if searched.collection.hidden or self._hides_expired(searched):
+            return
+        if len(self._known) >= _MOST_REMEMBERED:
+            self._known.clear()
+        self._known[key] = replace(searched, record=record), before is not None and before[0].record == record
 
     def _shared(self, guests: Sequence[Guest]) -> Iterator[Searched]:
         for guest in guests:

@@ -7,7 +7,14 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
-from recollect.errors import ModelChangedError, NotFoundError, StoreError, TenantSuspendedError, UsageError
+from recollect.errors import (
+    ModelChangedError,
+    NotFoundError,
+    RecollectError,
+    StoreError,
+    TenantSuspendedError,
+    UsageError,
+)
 from recollect.forking import computes_properties, undivided
 from recollect.model import (
     CompleteOptions,
@@ -34,6 +41,7 @@ from recollect.retrieval.candidates import (
     CandidateRequest,
     Candidates,
     CandidateSource,
+    OutdatedError,
     Searched,
     Stopwatch,
     TargetResolver,
@@ -152,6 +160,11 @@ class _Search:
     vectors: dict[tuple[str, str, tuple[str, ...]], Vectors] = field(default_factory=dict)
     spent: list[TokenUsage] = field(default_factory=list)
 
+    @property
+    def remembered(self) -> bool:
+        """Whether the collection was looked up for an earlier search."""
+        return bool(self.searched) and self.searched[0].record is not None
+
     def keep_seconds(self, reply: SearchReply) -> float | None:
         """How long a reply is kept: not at all where something failed that the next search may have."""
         return 0.0 if self.degraded or reply.reranked is False else None
@@ -241,6 +254,7 @@ class Searcher:
         if self._held is not None:
             self._held.forget()
         self._cache.clear()
+        self._targets.forget()
         self._filters.clear()
         self._store.search.known_frequencies.clear()
 
@@ -299,19 +313,28 @@ class Searcher:
     def _settled(self, scope: Scope, query: str, options: CompleteOptions, target: Target) -> SearchReply:
         """The reply, computed again while it turns out that rights, or the collections, have changed meanwhile."""
         watch = Stopwatch()
-        searched: Sequence[Searched] | None = None
+        searched: Sequence[Searched] | None = self._targets.remembered(scope, target)
         spent: list[TokenUsage] = []
         for _ in range(_ATTEMPTS):
             if searched is None:
                 with watch.stage("prepare"):
                     searched = self._targets.resolve(scope, target)
+            search = _Search(scope, query, options, target, searched, watch, spent=spent)
             try:
-                return self._reply(_Search(scope, query, options, target, searched, watch, spent=spent))
+                return self._reply(search)
             except _RightsChangedError:
                 # Each looks anew: whoever waited for the reply of another may have other rights now.
-                searched = self._targets.changed_rights(searched) or searched
-            except (NotFoundError, TenantSuspendedError, ModelChangedError):
+                searched = None if search.remembered else self._targets.changed_rights(searched) or searched
+            except (OutdatedError, NotFoundError, TenantSuspendedError, ModelChangedError):
                 searched = None
+            except RecollectError:
+                if not self._is_outdated(search):
+                    raise
+                searched = None
+            finally:
+                if spent:
+                    # A language model is not asked twice because something has changed.
+                    self._targets.forget()
         raise StoreError("Who may read what is searched changes all the time: try again in a moment.")
 
     def _reply(self, search: _Search) -> SearchReply:
@@ -329,11 +352,21 @@ class Searcher:
             if claim.reply is None:
                 claim.reply = self._computed(search)
                 claim.keep_seconds = search.keep_seconds(claim.reply)
+        if claim.hit and self._is_outdated(search):
+            raise OutdatedError
         if self._monitor is not None:
             self._monitor.replied(search.searched[0].scope, search.searched[0].collection, cached=claim.hit)
         if not claim.hit:
             return claim.reply
         return replace(claim.reply, cached=True, timings_ms=search.watch.timings_ms(), usage=None)
+
+    def _is_outdated(self, search: _Search) -> bool:
+        """Whether the collection was remembered, and is another by now."""
+        if not search.remembered:
+            return False
+        with search.watch.stage("prepare"):
+            now = self._targets.resolve(search.scope, search.target)
+        return now != [replace(one, record=None) for one in search.searched]
 
     def _computed(self, search: _Search) -> SearchReply:
         """The reply, computed on a replica where one has the collections as they were found.
@@ -456,7 +489,13 @@ class Searcher:
         results: Sequence[RetrievedContext],
         reader: ChunkReader,
     ) -> Sequence[RetrievedContext]:
-        """The results with notes, and where that has to be told, the root and the collection of each."""
+        """The results with notes, and where that has to be told, the root and the collection of each.
+
+        Raises:
+            OutdatedError: The collection is not as it was remembered.
+        """
+        if not reader.current and self._is_outdated(search):
+            raise OutdatedError
         if self._notes is not None:
             results = self._notes.annotate(reader, origins, results)
         if reader.namesakes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from recollect.model import CompleteOptions, Outline, PassageNote, RetrievedContext, Scope, SearchExplain
 from recollect.model.document import SECTIONS
 from recollect.model.passage import AlsoIn
+from recollect.retrieval.candidates import OutdatedError
 from recollect.retrieval.diversity import duplicates_of, mmr, side_by_side
 from recollect.retrieval.passages import Stretch, gaps_between, merge_adjacent, widen
 from recollect.store.search import names_with_roots
@@ -305,6 +306,7 @@ class ChunkReader:
     Attributes:
         models: The embedding model of each chunk.
         namesakes: Chunks that were read of documents whose name another document of their collection has too.
+        current: Whether what was searched is known to be as it was looked up; see `Searched.record`.
         settled: Whether what was read last came with the revisions by which each principal's rights are known, so that
             all of it was theirs to read; where nobody in particular asks, it always is.
     """
@@ -331,16 +333,29 @@ class ChunkReader:
                 own = self._revisions.setdefault(one.scope.tenant_id, {})
                 own[one.collection.collection_id] = one.collection.revision
         self.settled = not self._revisions
+        first = found[0][0]
+        self._looked_up = None if first.record is None else (first.collection.name, first.record)
+        self.current = self._looked_up is None
 
     def passages(self, chunk_ids: Sequence[int], *, outlined: bool = False) -> dict[int, PassageRow]:
-        """What is shown of given chunks, by chunk id; ``outlined``: with what `outlines` gives of the same spans."""
+        """What is shown of given chunks, by chunk id; ``outlined``: with what `outlines` gives of the same spans.
+
+        Raises:
+            OutdatedError: The collection is not as it was remembered.
+        """
 
         def read(scope: Scope, own: Sequence[int]) -> dict[int, PassageRow]:
             revisions = self._revisions.get(scope.tenant_id, {})
-            return self._repository.passages(scope, own, outlined=outlined, revisions=revisions)
+            return self._repository.passages(
+                scope, own, outlined=outlined, revisions=revisions, looked_up=self._looked_up
+            )
 
         # Of one tenant, which is the rule, without a step between.
         rows = self._each(chunk_ids, read, self._tenants.__getitem__) if self._tenants else read(self._scope, chunk_ids)
+        if self._looked_up is not None and rows:
+            if not all(row.current for row in rows.values()):
+                raise OutdatedError
+            self.current = True
         self.namesakes |= {chunk_id for chunk_id, row in rows.items() if row.has_namesake}
         if self._revisions:
             self.settled = bool(rows) and all(row.settled for row in rows.values())

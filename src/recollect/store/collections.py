@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
-from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from recollect.errors import ConflictError, NotFoundError, UsageError
@@ -31,7 +30,10 @@ MAX_NAME_LENGTH = 200
 _STORED = tuple(Collection.__dataclass_fields__)[:-1]
 
 
-def _collection(row: TupleRow) -> Collection:
+_LOOK_UP: LiteralString = f"{_SQL['with_text']} ({_SQL['get']}) p"
+
+
+def _collection(row: Sequence[Any]) -> Collection:
     stored = dict(zip(_STORED, row, strict=True))
     return Collection(**{**stored, "languages": tuple(stored["languages"])})
 
@@ -55,11 +57,15 @@ class CollectionRepository:
         """
         found = self.find(scope, name)
         if found is None:
-            raise NotFoundError(
-                f"There is no collection {name[:100]!r}.{self.like(scope, name)} `recollect collections list` lists "
-                "them; `recollect ingest` and `recollect collections create` make new ones."
-            )
+            raise self.missing(scope, name)
         return found
+
+    def missing(self, scope: Scope, name: str) -> NotFoundError:
+        """The error for a collection that does not exist for the scope's principal."""
+        return NotFoundError(
+            f"There is no collection {name[:100]!r}.{self.like(scope, name)} `recollect collections list` lists "
+            "them; `recollect ingest` and `recollect collections create` make new ones."
+        )
 
     def like(self, scope: Scope, name: str) -> str:
         """Return a question that names a similar collection that the scope's principal sees; empty: there is none."""
@@ -67,9 +73,18 @@ class CollectionRepository:
 
     def find(self, scope: Scope, name: str) -> Collection | None:
         """One collection, as the scope's principal sees it; None where it does not exist for them."""
+        found = self.look_up(scope, name)
+        return None if found is None else found[0]
+
+    def look_up(self, scope: Scope, name: str) -> tuple[Collection, str] | None:
+        """As `find`, with the row as text: as long as it is the same, so is the collection."""
         params = {"tenant_id": scope.tenant_id, "name": name, "session": scope.session}
-        found = self._database.read(scope, _SQL["get"], params)
-        return self._seen(scope, _collection(found[0])) if found else None
+        found = self._database.read(scope, _LOOK_UP, params)
+        if not found:
+            return None
+        *stored, record = found[0]
+        collection = self._seen(scope, _collection(stored))
+        return None if collection is None else (collection, record)
 
     def list_all(self, scope: Scope, *, hidden: bool = False) -> list[Collection]:
         """Every collection of the tenant that exists for the scope's principal, by name; ``hidden``: sessions' too."""

@@ -168,6 +168,7 @@ class PassageRow:
 
     Attributes:
         settled: Whether the collections still had the revisions that were given, when this was read.
+        current: Whether a collection was as it had been looked up, when this was read.
     """
 
     chunk_id: int
@@ -187,6 +188,7 @@ class PassageRow:
     has_namesake: bool = False
     id: str | None = None
     settled: bool = True
+    current: bool = True
     outline: Outline | None = None
 
 
@@ -241,6 +243,7 @@ _SQL = queries("search")
 _READABLE_TERMS = queries("readable_terms")
 _DOCUMENTS = queries("documents")
 _ACRONYMS = queries("acronyms")
+_COLLECTIONS = queries("collections")
 _TOKEN_VECTORS = queries("token_vectors")
 
 
@@ -452,6 +455,7 @@ class SearchRepository:
         *,
         outlined: bool = False,
         revisions: Mapping[int, int] = _NOTHING,
+        looked_up: tuple[str, str] | None = None,
     ) -> dict[int, PassageRow]:
         """What is shown of given chunks, by chunk id.
 
@@ -460,14 +464,23 @@ class SearchRepository:
             chunk_ids: Of them.
             outlined: With what `outlines` gives of the same spans.
             revisions: Of collections, by their ids: whether these are still theirs, `PassageRow.settled` says.
+            looked_up: A collection's name, and its row as text (`CollectionRepository.look_up`): whether that is still
+                so, `PassageRow.current` says.
+
+        Raises:
+            TenantSuspendedError: A collection is given, and the tenant is suspended.
         """
+        query = _SQL["passages_outlined" if outlined else "passages"]
         params = {
             "tenant_id": scope.tenant_id,
             "chunk_ids": list(chunk_ids),
             "collection_ids": list(revisions) or None,
             "revisions": list(revisions.values()) or None,
         }
-        found = self._database.read(scope, _SQL["passages_outlined" if outlined else "passages"], params)
+        if looked_up is not None:
+            params |= {"name": looked_up[0], "session": scope.session, "record": looked_up[1]}
+            query = f"{_SQL['compared']} ({_COLLECTIONS['as_text']} ({_COLLECTIONS['get']}) p) FROM ({query}) p"
+        found = self._database.read(scope, query, params)
         return {
             row[0]: PassageRow(
                 chunk_id=row[0],
@@ -487,6 +500,7 @@ class SearchRepository:
                 has_namesake=row[14],
                 id=row[15],
                 settled=row[16],
+                current=looked_up is None or row[-1],
                 outline=_outline(row[18], row[19]) if outlined and row[17] else None,
             )
             for row in found

@@ -32,6 +32,12 @@ WHERE c.tenant_id = %(tenant_id)s AND c.name = %(name)s
       WHERE d.tenant_id = c.tenant_id AND d.collection_id = c.collection_id AND d.expires_at > clock_timestamp())))
   AND (SELECT require_active(%(tenant_id)s))
 
+-- as_text: the beginning of get, for its row as text
+SELECT p::text FROM
+
+-- with_text: the beginning of get, for its columns and then its row as text
+SELECT p.*, p::text FROM
+
 -- list_all: collections by name, behind one, with their counters; so many at most, or all
 SELECT c.collection_id, c.name, c.description, c.embedding_model, c.embedding_dimension, c.space_id,
        coalesce(c.first_model, c.embedding_model), c.language, c.chunking,

@@ -82,6 +82,9 @@ SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page,
 FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
 JOIN document_versions v USING (tenant_id, version_id)
 
+-- compared: the beginning of passages, for its columns and then whether a collection has a row that is given as text
+SELECT p.*, %(record)s IN
+
 -- departments: of given chunks
 SELECT c.chunk_id, v.department
 FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
