@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recollect.retrieval.lexical import MAX_WEIGHT, occurrences, saturation_line
 from recollect.retrieval.resident.kernels import Codes, Counts, Floats, Halfs, Mask, Ranges, Rows
-from recollect.retrieval.resident.lists import Lists
+from recollect.retrieval.resident.lists import Lists, between
 from recollect.store.resident import Contents, WordRows
 
 Longs = npt.NDArray[np.int64]
@@ -148,7 +148,8 @@ class Segment:
         most = own * shares * known
         order = np.argsort(-most, kind="stable")
         behind = most[order][::-1].cumsum()[::-1]
-        numbers = np.stack([own[order], behind]).astype(np.float32)
+        numbers = np.empty((2, len(own)), dtype=np.float32)
+        numbers[0], numbers[1] = own[order], behind
         return self._ranges(places[order], known[order]), numbers, saturation_line(average_length)
 
     def _places(self, lexemes: Sequence[int]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
@@ -162,7 +163,7 @@ class Segment:
     def _ranges(self, places: npt.NDArray[np.intp], known: npt.NDArray[np.bool_]) -> Ranges:
         if not len(self.lexemes):
             return np.zeros((len(places), 2), dtype=np.int64)
-        return np.stack([self.starts[places], self.starts[places + 1]], axis=1) * known[:, None]
+        return between(self.starts, places) * known[:, None]
 
     def rows_of(self, version_ids: Longs) -> npt.NDArray[np.intp]:
         """The rows of the chunks of versions."""

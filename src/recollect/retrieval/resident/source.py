@@ -210,9 +210,10 @@ class _Search:
 def _words_beside(one: _Found, terms: Sequence[int]) -> tuple[kernels.Counts, Rows]:
     """How often words stand in rows, in those before and those behind, and how long these are; see `scores_of`."""
     segment = one.part.segment
-    rows = np.stack([one.rows, segment.before[one.rows], segment.after[one.rows]])
-    counts = kernels.held(segment.holders, segment.counts, segment.ranges(terms), rows.reshape(-1))
-    return counts.reshape(len(terms), *rows.shape), np.where(rows < 0, 0, segment.lengths[rows])
+    rows = np.concatenate((one.rows, segment.before[one.rows], segment.after[one.rows]))
+    counts = kernels.held(segment.holders, segment.counts, segment.ranges(terms), rows)
+    lengths = np.where(rows < 0, 0, segment.lengths[rows])
+    return counts.reshape(len(terms), 3, -1), lengths.reshape(3, -1)
 
 
 def _ranked(chunk_ids: npt.NDArray[np.int64], scores: npt.NDArray[Any], limit: int) -> list[tuple[int, float]]:
