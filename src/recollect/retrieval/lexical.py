@@ -6,8 +6,8 @@ negative. A term that a query repeats counts as often as it is repeated.
 
 The index stores, for each chunk, the weight of each term under a *reference* average length that was frozen when the
 collection was small. A search takes candidates by the inner product of these weights with the query's, and scores them
-again under today's average length: :func:`rescore` recovers the term frequencies from the stored weights, so its scores
-are exact, and :func:`upper_bound` says how much a chunk that was no candidate could have scored.
+again under today's average length: `Counted` recovers the term frequencies from the stored weights, so its scores are
+exact, and :func:`upper_bound` says how much a chunk that was no candidate could have scored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from recollect.errors import UsageError
 from recollect.retrieval.analysis import term_frequencies
 from recollect.retrieval.candidates import CandidateRequest, Candidates, analyzer_for
 from recollect.retrieval.enhance.plan import expanded_weights, expansion_terms
@@ -105,8 +104,8 @@ def document_weights(
     Args:
         term_frequencies: Occurrences in the chunk by lexeme, each at least 1.
         length: The chunk's number of terms, repetitions included.
-        average_length: The collection's reference average length; must be kept with the weights, for
-            :func:`rescore` needs it.
+        average_length: The collection's reference average length; must be kept with the weights, to recover the term
+            frequencies.
         limit: Keep this many of the heaviest weights (of equal ones, the smaller lexemes).
 
     Returns:
@@ -165,147 +164,70 @@ def term_frequency(weight: float, *, length: int, average_length: float) -> int:
     return int(_term_frequencies(np.array([weight]), _saturation(lengths, average_length), lengths)[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """Where candidates hold terms of a query: looked up once for everything that is added up over them.
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """How often n chunks hold each of some words; scores of all of them are computed at once.
 
     Attributes:
-        candidates: How many there are.
-        terms: The query's lexemes, ascending.
-        owners: Of each match, whose it is, by the candidate's place.
-        places: Of each match, the place of its lexeme in ``terms``.
-        stored: Of each match, the stored weight.
+        terms: Lexemes, ascending.
+        counts: Shape (terms, n).
+        lengths: Shape (n,): how many terms each chunk has.
     """
 
-    candidates: int
-    terms: tuple[int, ...]
-    owners: npt.NDArray[np.intp]
-    places: npt.NDArray[np.intp]
-    stored: Floats
+    terms: Sequence[int]
+    counts: Floats
+    lengths: Floats
 
-    def added_up(self, parts: Floats) -> Floats:
-        """The sum of what each candidate's matches bring; ``parts`` is parallel to ``owners``."""
-        return np.bincount(self.owners, weights=parts, minlength=self.candidates).astype(np.float64, copy=False)
+    @classmethod
+    def of(cls, query: LexicalQuery, rows: LexicalRows) -> Counted:
+        """The words that a query is scored and covered by, in rows of the store, recovered from their weights."""
+        terms = query.terms
+        counts, lengths = np.zeros((len(terms), len(rows))), rows.lengths.astype(np.float64)
+        if terms and len(rows.lexemes):
+            wanted = np.array(terms, dtype=np.int64)
+            places = np.minimum(wanted.searchsorted(rows.lexemes), len(wanted) - 1)
+            hits = np.flatnonzero(wanted[places] == rows.lexemes)
+            owners = np.arange(len(rows)).repeat(rows.counts)[hits]
+            own = lengths[owners]
+            saturation = _saturation(own, query.reference_length)
+            whole = None if query.fractional else own
+            stored = rows.weights[hits].astype(np.float64)
+            counts[places[hits], owners] = _term_frequencies(stored, saturation, whole)
+        return cls(terms, counts, lengths)
 
-    def each(self, values: Mapping[int, float]) -> Floats:
-        """What the lexeme of each match has among values by lexeme, 0 where it has none."""
-        return np.array([values.get(term, 0.0) for term in self.terms], dtype=np.float64)[self.places]
+    def scores(self, query: LexicalQuery, average_length: float | None = None) -> Floats:
+        """BM25 of each chunk, shape (n,), under today's average length or another one."""
+        return self._scored(query, query.average_length if average_length is None else average_length)
 
+    def in_context(self, query: LexicalQuery, beside: Counted) -> Floats:
+        """BM25 of each chunk read together with the chunks beside it, whose terms count `BESIDE` times; shape (n,).
 
-def matches(terms: Iterable[int], *, counts: Ints, lexemes: Ints, stored: npt.NDArray[np.float32]) -> Matches:
-    """Find terms among the elements of n candidates.
+        Frequencies and lengths are added up before they are saturated, as BM25F does with the fields of a document
+        (Robertson, Zaragoza and Taylor 2004): a word that a chunk has itself gains little from standing beside it, too.
 
-    Args:
-        terms: Lexemes; those that candidates hold besides are ignored, so that all or only the matching ones may be
-            given.
-        counts: Shape (n,): how many of the elements below are each candidate's.
-        lexemes: Shape (counts.sum(),): the first candidate's in any order, then the second's, …
-        stored: Parallel to ``lexemes``: their stored weights.
-    """
-    wanted = np.array(sorted(terms), dtype=np.int64)
-    if not len(wanted):
-        nothing = np.zeros(0, dtype=np.intp)
-        return Matches(len(counts), (), nothing, nothing, np.zeros(0))
-    places = np.minimum(wanted.searchsorted(lexemes), len(wanted) - 1)
-    hits = np.flatnonzero(wanted[places] == lexemes)
-    owners = np.arange(len(counts)).repeat(counts)[hits]
-    return Matches(len(counts), tuple(wanted.tolist()), owners, places[hits], stored[hits].astype(np.float64))
+        Args:
+            query: What is searched for.
+            beside: Of each chunk, what those beside it hold together.
+        """
+        both = Counted(self.terms, self.counts + BESIDE * beside.counts, self.lengths + BESIDE * beside.lengths)
+        return both._scored(query, query.average_length * (1 + query.usually_beside * BESIDE))
 
+    def coverage(self, query: LexicalQuery) -> Floats:
+        """The share of the query's words that each chunk holds, by their rarity, shape (n,); empty without words."""
+        shares = []
+        for analysis in query.analyses:
+            rarity = self._each({term: weight for term, weight in query.rarity.items() if term in analysis})
+            if total := math.fsum(rarity.tolist()):
+                shares.append(rarity @ (self.counts > 0) / total)
+        return np.maximum.reduce(shares) if shares else np.zeros(0)
 
-def stored_scores(weights: Mapping[int, float], found: Matches) -> Floats:
-    """Scores of candidates by their stored weights: what the database orders them by. Arguments as in `rescore`."""
-    return found.added_up(found.each(weights) * found.stored)
+    def _scored(self, query: LexicalQuery, average_length: float) -> Floats:
+        saturation = _saturation(self.lengths, average_length)
+        scores: Floats = self._each(query.weights) @ (self.counts * MAX_WEIGHT / (self.counts + saturation))
+        return scores
 
-
-def rescore(
-    weights: Mapping[int, float],
-    found: Matches,
-    *,
-    lengths: npt.NDArray[Any],
-    reference_length: float,
-    average_length: float,
-    fractional: bool = False,
-) -> Floats:
-    """Exact BM25 scores of n candidates under today's average length.
-
-    Args:
-        weights: The query's, from :func:`query_weights`.
-        found: Where the candidates hold its terms, and others perhaps, which have no weight.
-        lengths: Shape (n,): the candidates' numbers of terms.
-        reference_length: The average length that the stored weights were computed with.
-        average_length: Today's average length.
-        fractional: Whether terms may occur a fraction of a time.
-
-    Returns:
-        One score per candidate, in their order.
-    """
-    own_lengths = lengths.astype(np.float64)[found.owners]
-    frequencies = _term_frequencies(
-        found.stored, _saturation(own_lengths, reference_length), None if fractional else own_lengths
-    )
-    saturation = _saturation(own_lengths, average_length)
-    return found.added_up(found.each(weights) * frequencies * MAX_WEIGHT / (frequencies + saturation))
-
-
-def rescore_in_context(
-    weights: Mapping[int, float],
-    found: Matches,
-    beside: Matches,
-    *,
-    places: npt.NDArray[np.intp],
-    lengths: npt.NDArray[Any],
-    beside_lengths: npt.NDArray[Any],
-    reference_length: float,
-    average_length: float,
-    usually_beside: float = 2.0,
-) -> Floats:
-    """BM25 scores of n candidates, each read together with the chunks beside it, whose terms count `BESIDE` times.
-
-    Frequencies and lengths are added up before they are saturated, as BM25F does with the fields of a document
-    (Robertson, Zaragoza and Taylor 2004): a word that a chunk has itself gains little from standing beside it, too.
-
-    Args:
-        weights: The query's, from :func:`query_weights`.
-        found: Where the candidates hold its terms.
-        beside: Where m chunks beside them do; of the same terms.
-        places: Shape (m,): the place of the candidate that each of those stands beside.
-        lengths: Shape (n,): the candidates' numbers of terms.
-        beside_lengths: Shape (m,): the same of the chunks beside them.
-        reference_length: The average length that the stored weights were computed with.
-        average_length: Today's average length.
-        usually_beside: How many chunks stand beside one, on average: 0 to 2.
-
-    Returns:
-        One score per candidate, in their order.
-
-    Raises:
-        UsageError: ``found`` and ``beside`` are of different terms.
-    """
-    if found.terms != beside.terms:
-        raise UsageError("Chunks and those beside them must be looked through for the same terms.")
-    terms = len(found.terms)
-    if not terms:
-        return np.zeros(found.candidates)
-    cells = np.concatenate([found.owners * terms + found.places, places[beside.owners] * terms + beside.places])
-    counted = np.concatenate(
-        [_counted(found, lengths, reference_length), BESIDE * _counted(beside, beside_lengths, reference_length)]
-    )
-    frequencies = np.bincount(cells, weights=counted, minlength=found.candidates * terms).reshape(-1, terms)
-    whole = lengths + BESIDE * np.bincount(places, weights=beside_lengths, minlength=found.candidates)
-    saturation = _saturation(whole.astype(np.float64), average_length * (1 + usually_beside * BESIDE))
-    own = np.array([weights.get(term, 0.0) for term in found.terms])
-    scores: Floats = (frequencies * MAX_WEIGHT / (frequencies + saturation[:, None])) @ own
-    return scores
-
-
-def _counted(found: Matches, lengths: npt.NDArray[Any], reference_length: float) -> Floats:
-    own = lengths.astype(np.float64)[found.owners]
-    return _term_frequencies(found.stored, _saturation(own, reference_length), own)
-
-
-def weights_held(weights: Mapping[int, float], found: Matches) -> Floats:
-    """The weights of those of a query's terms that each candidate holds, added up; arguments as in `rescore`."""
-    return found.added_up(found.each(weights))
+    def _each(self, values: Mapping[int, float]) -> Floats:
+        return np.array([values.get(term, 0.0) for term in self.terms])
 
 
 def choose_terms(document_frequencies: Mapping[int, int], *, budget: int) -> TermChoice:
@@ -354,35 +276,6 @@ def _saturation(lengths: Floats, average_length: float) -> Floats:
     """The term frequencies at which half of the maximal weight is reached, for chunks of these lengths."""
     constant, slope = saturation_line(average_length)
     return constant + slope * lengths
-
-
-def scores_of(
-    query: LexicalQuery, terms: Sequence[int], counts: npt.NDArray[Any], lengths: npt.NDArray[Any]
-) -> tuple[Floats, Floats, Floats]:
-    """What `rescored`, `rescore_in_context` and `covered` say of chunks, from how often they hold each word.
-
-    Args:
-        query: What is searched for.
-        terms: Lexemes: all that it weighs, and all that a chunk is covered by.
-        counts: Shape (terms, 3, n): in n chunks, in those before them, and in those behind.
-        lengths: Shape (3, n): their numbers of terms, 0 where there is no such chunk.
-
-    Returns:
-        BM25 scores, scores in context and coverage, each of shape (n,); coverage of no words at all is empty.
-    """
-    weighed = np.array([query.weights.get(term, 0.0) for term in terms])
-    own, beside = counts[:, 0].astype(np.float64), counts[:, 1:].sum(axis=1, dtype=np.float64)
-    scores: Floats = weighed @ (own * MAX_WEIGHT / (own + _saturation(lengths[0], query.average_length)))
-    both = own + BESIDE * beside
-    whole = lengths[0] + BESIDE * (lengths[1] + lengths[2])
-    saturation = _saturation(whole, query.average_length * (1 + query.usually_beside * BESIDE))
-    context: Floats = weighed @ (both * MAX_WEIGHT / (both + saturation))
-    holds, shares = own > 0, []
-    for analysis in query.analyses:
-        rarity = np.array([query.rarity.get(term, 0.0) if term in analysis else 0.0 for term in terms])
-        if total := math.fsum(rarity):
-            shares.append(rarity @ holds / total)
-    return scores, context, np.maximum.reduce(shares) if shares else np.zeros(0)
 
 
 def saturation_line(average_length: float) -> tuple[float, float]:
@@ -466,7 +359,7 @@ class LexicalQuery:
         narrowed: Whether the conditions leave out chunks that hold the rarest term, because too many do.
         fractional: Whether terms occur a fraction of a time, as those of the turns before a turn do.
         rarity: The inverse document frequency in this collection of each word of the query, those included that it
-            lacks: what `covered` goes by, whatever else is searched or added to the query.
+            lacks: what coverage goes by, whatever else is searched or added to the query.
         analyses: The lexemes of each language that the query is asked in: a chunk covers the query as well as it does
             in one of them.
         usually_beside: How many chunks stand beside one in its document, on average: 0 to 2.
@@ -483,6 +376,11 @@ class LexicalQuery:
     rarity: Mapping[int, float] = field(default_factory=dict)
     analyses: tuple[frozenset[int], ...] = ()
     usually_beside: float = 2.0
+
+    @property
+    def terms(self) -> list[int]:
+        """Every lexeme that it weighs, or that a chunk is covered by; ascending."""
+        return sorted(self.weights.keys() | self.rarity.keys())
 
     def widened(self) -> LexicalQuery:
         """The same query with every chunk that holds a term other than the remaining ones for a candidate."""
@@ -618,10 +516,10 @@ class Scored:
     @classmethod
     def of(cls, query: LexicalQuery, rows: LexicalRows, *, limit: int, top_k: int) -> Scored:
         """Of the rows that the database gave for a query, ``limit`` at most."""
-        words = words_in(query, rows)
-        scores = rescored(query, rows, words)
-        proven = len(rows) < limit or _cut_off(query, words) <= _kth(scores, top_k)
-        return cls(scores, covered(query, rows, words), proven)
+        counted = Counted.of(query, rows)
+        scores = by_id(rows.chunk_ids, counted.scores(query))
+        proven = len(rows) < limit or _cut_off(query, counted) <= _kth(scores, top_k)
+        return cls(scores, by_id(rows.chunk_ids, counted.coverage(query)), proven)
 
     def joined(self, more: Scored) -> Scored:
         """Together with what another round found."""
@@ -658,71 +556,39 @@ def complete(found: Candidates, query: LexicalQuery, nearest: CandidateRows) -> 
     found.dense = list(nearest.similarities.items())
     found.similarities |= nearest.similarities
     found.vectors |= nearest.vectors
-    words = words_in(query, nearest.lexical)
+    counted = Counted.of(query, nearest.lexical)
     if query.weights:
-        found.bm25 |= rescored(query, nearest.lexical, words)
-    found.coverage |= covered(query, nearest.lexical, words)
+        found.bm25 |= by_id(nearest.lexical.chunk_ids, counted.scores(query))
+    found.coverage |= by_id(nearest.lexical.chunk_ids, counted.coverage(query))
 
 
-def words_in(query: LexicalQuery, rows: LexicalRows) -> Matches:
-    """Which words each chunk holds, of those that are searched for and those that it is covered by."""
-    terms = query.weights.keys() | query.rarity.keys()
-    return matches(terms, counts=rows.counts, lexemes=rows.lexemes, stored=rows.weights)
-
-
-def rescored(query: LexicalQuery, rows: LexicalRows, words: Matches) -> dict[int, float]:
-    """Scores under today's average length, recovered from the stored weights, by chunk id."""
-    scores = rescore(
-        query.weights,
-        words,
-        lengths=rows.lengths,
-        reference_length=query.reference_length,
-        average_length=query.average_length,
-        fractional=query.fractional,
-    )
-    return dict(zip(rows.chunk_ids, scores.tolist(), strict=True))
+def by_id(chunk_ids: Sequence[int], values: Floats) -> dict[int, float]:
+    """What is said of each chunk; nothing where nothing is said of any."""
+    return dict(zip(chunk_ids, values.tolist(), strict=True)) if len(values) else {}
 
 
 def in_context(query: LexicalQuery, rows: LexicalRows, beside: LexicalRows) -> dict[int, float]:
-    """Scores of chunks read together with those beside them, by chunk id; see `rescore_in_context`.
+    """Scores of chunks read together with those beside them, by chunk id; see `Counted.in_context`.
 
     Args:
         query: What is searched for.
         rows: The chunks; one may be there twice.
         beside: The rows beside these, by the chunk that each stands beside.
     """
+    own, others = Counted.of(query, rows), Counted.of(query, beside)
     numbers = {chunk_id: place for place, chunk_id in enumerate(rows.chunk_ids)}
-    scores = rescore_in_context(
-        query.weights,
-        words_in(query, rows),
-        words_in(query, beside),
-        places=np.array([numbers[chunk_id] for chunk_id in beside.chunk_ids], dtype=np.intp),
-        lengths=rows.lengths,
-        beside_lengths=beside.lengths,
-        reference_length=query.reference_length,
-        average_length=query.average_length,
-        usually_beside=query.usually_beside,
-    )
-    return dict(zip(rows.chunk_ids, scores.tolist(), strict=True))
+    places = np.array([numbers[chunk_id] for chunk_id in beside.chunk_ids], dtype=np.intp)
+    counts, lengths = np.zeros_like(own.counts), np.zeros_like(own.lengths)
+    np.add.at(counts.T, places, others.counts.T)
+    np.add.at(lengths, places, others.lengths)
+    return by_id(rows.chunk_ids, own.in_context(query, Counted(own.terms, counts, lengths)))
 
 
-def covered(query: LexicalQuery, rows: LexicalRows, words: Matches) -> dict[int, float]:
-    """The share of the query's words that each chunk holds, by their rarity; nothing where it has no words."""
-    shares = []
-    for analysis in query.analyses:
-        rarity = {lexeme: weight for lexeme, weight in query.rarity.items() if lexeme in analysis}
-        total = math.fsum(rarity.values())
-        if total:
-            shares.append(weights_held(rarity, words) / total)
-    if not shares:
-        return {}
-    return dict(zip(rows.chunk_ids, np.maximum.reduce(shares).tolist(), strict=True))
-
-
-def _cut_off(query: LexicalQuery, words: Matches) -> float:
+def _cut_off(query: LexicalQuery, counted: Counted) -> float:
     """The most that a chunk could score today which the database, in its order, put behind these."""
-    growth = max(1.0, query.average_length / (query.reference_length))
-    return float(stored_scores(query.weights, words).min(initial=math.inf)) * growth * _ROUNDING
+    growth = max(1.0, query.average_length / query.reference_length)
+    stored = counted.scores(query, query.reference_length)
+    return float(stored.min(initial=math.inf)) * growth * _ROUNDING
 
 
 def _best(found: Mapping[int, float], limit: int) -> list[tuple[int, float]]:

@@ -177,8 +177,10 @@ def test_the_arms_of_a_hybrid_search_are_those_alone_and_score_each_others_chunk
             stored = store.vectors(scope, seen, space_ids=[place.space_id])
             assert found.vectors.keys() == stored.keys() == set(seen)
             assert all(np.array_equal(found.vectors[key], value) for key, value in stored.items())
-            scores = lexical.rescored(query, found.lexical, lexical.words_in(query, found.lexical))
-            assert scores == pytest.approx({chunk_id: known.get(chunk_id, 0.0) for chunk_id in seen})
+            scores = lexical.Counted.of(query, found.lexical).scores(query).tolist()
+            assert dict(zip(seen, scores, strict=True)) == pytest.approx(
+                {chunk_id: known.get(chunk_id, 0.0) for chunk_id in seen}
+            )
         assert store.lexical(scope, place, **asked, embedding=vector).vectors == {}
 
 

@@ -11,7 +11,7 @@ from recollect.memory.indexing import FADING, FOLLOWING, faded, followed, mixed
 from recollect.model.terms import TermCounts
 from recollect.retrieval import lexical
 from recollect.retrieval.indexing import REFERENCE_LENGTH, TurnTerms
-from recollect.retrieval.lexical import LexicalQuery, rescored, words_in
+from recollect.retrieval.lexical import Counted, LexicalQuery
 from recollect.store.search import LexicalRows
 
 
@@ -81,7 +81,7 @@ def test_a_turn_gains_from_the_next_two_of_its_own_session():
 def scored(question, *, lengths, counts, lexemes, stored, average) -> list[float]:
     rows = LexicalRows(list(range(len(counts))), np.array(lengths), np.array(counts, np.int32), lexemes, stored)
     query = LexicalQuery(question, reference_length=REFERENCE_LENGTH, average_length=average, fractional=True)
-    return list(rescored(query, rows, words_in(query, rows)).values())
+    return Counted.of(query, rows).scores(query).tolist()
 
 
 @given(terms, st.floats(5, 60))

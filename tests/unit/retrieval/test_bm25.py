@@ -2,30 +2,29 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import UsageError
 from recollect.retrieval.lexical import (
     BESIDE,
     K1,
     MAX_WEIGHT,
     B,
+    Counted,
+    LexicalQuery,
     choose_terms,
     document_weights,
     idf,
-    matches,
+    in_context,
     query_weights,
-    rescore,
-    rescore_in_context,
-    stored_scores,
     term_frequency,
     upper_bound,
-    weights_held,
 )
+from recollect.store.search import LexicalRows
 
 texts = st.lists(st.lists(st.integers(1, 12), min_size=1, max_size=40), min_size=1, max_size=12)
 lengths = st.integers(1, 20_000)
@@ -57,16 +56,16 @@ def candidates(texts, reference):
         yield len(text), list(weights), np.array(list(weights.values()), dtype=np.float32)
 
 
-def laid_out(terms, rows):
-    """(length, lexemes, weights) of each candidate, as `rescore` takes them all, searched for terms."""
+def laid_out(rows, ids=None):
+    """Candidates of (length, lexemes, weights) as the store gives them."""
     rows = list(rows)
-    found = matches(
-        terms,
-        counts=np.array([len(lexemes) for _, lexemes, _ in rows], dtype=np.int32),
-        lexemes=np.array([lexeme for _, lexemes, _ in rows for lexeme in lexemes], dtype=np.int32),
-        stored=np.array([weight for _, _, weights in rows for weight in weights], dtype=np.float32),
+    return LexicalRows(
+        list(range(len(rows))) if ids is None else ids,
+        np.array([length for length, _, _ in rows], dtype=np.float64),
+        np.array([len(lexemes) for _, lexemes, _ in rows], dtype=np.int32),
+        np.array([lexeme for _, lexemes, _ in rows for lexeme in lexemes], dtype=np.int32),
+        np.array([weight for _, _, weights in rows for weight in weights], dtype=np.float32),
     )
-    return {"found": found, "lengths": np.array([length for length, _, _ in rows], dtype=np.int64)}
 
 
 def test_idf_by_hand():
@@ -105,29 +104,30 @@ def test_recovered_frequencies_always_give_the_stored_weight(tf, length, average
 @given(texts, st.lists(st.integers(1, 15), max_size=8), averages, averages)
 def test_rescored_candidates_have_the_textbook_score(texts, query, reference, average):
     weights = query_weights(Counter(query), document_frequencies=frequencies(texts), chunks=len(texts))
-    rows = laid_out(weights, candidates(texts, reference))
-    scores = rescore(weights, **rows, reference_length=reference, average_length=average)
+    asked = LexicalQuery(weights, reference_length=reference, average_length=average)
+    scores = Counted.of(asked, laid_out(candidates(texts, reference))).scores(asked)
     assert scores.tolist() == pytest.approx(plain_scores(texts, query, average), rel=1e-6, abs=1e-9)
 
 
-@given(texts, st.lists(st.integers(1, 15), max_size=8), st.sets(st.integers(1, 20)), averages, averages)
-def test_terms_that_are_looked_up_besides_change_no_score(texts, query, besides, reference, average):
+@given(texts, st.lists(st.integers(1, 15), max_size=8), st.sets(st.integers(1, 20), min_size=1), averages, averages)
+def test_words_that_a_chunk_is_covered_by_change_no_score(texts, query, besides, reference, average):
     weights = query_weights(Counter(query), document_frequencies=frequencies(texts), chunks=len(texts))
-    held = candidates(texts, reference)
-    alone, together = (laid_out(terms, candidates(texts, reference)) for terms in (weights, {*weights, *besides}))
-    asked = {"reference_length": reference, "average_length": average}
-    assert rescore(weights, **together, **asked).tolist() == rescore(weights, **alone, **asked).tolist()
-    for scores in (stored_scores, weights_held):
-        assert scores(weights, together["found"]).tolist() == scores(weights, alone["found"]).tolist()
-    holds = [math.fsum(weights.get(lexeme, 0) for lexeme in lexemes) for _, lexemes, _ in held]
-    assert weights_held(weights, together["found"]).tolist() == pytest.approx(holds)
+    alone = LexicalQuery(weights, reference_length=reference, average_length=average)
+    rarity = {lexeme: 1.0 + lexeme for lexeme in besides}
+    together = replace(alone, rarity=rarity, analyses=(frozenset(besides),))
+    rows = laid_out(candidates(texts, reference))
+    counted = Counted.of(together, rows)
+    assert counted.scores(together) == pytest.approx(Counted.of(alone, rows).scores(alone))
+    holds = [math.fsum(rarity.get(lexeme, 0) for lexeme in set(text)) / sum(rarity.values()) for text in texts]
+    assert counted.coverage(together).tolist() == pytest.approx(holds)
 
 
-def test_rescore_without_query_or_candidates():
-    lengths = {"reference_length": 3, "average_length": 3}
-    assert rescore({}, **laid_out([], [(3, [1], [1.0])]), **lengths).tolist() == [0.0]
-    assert rescore({1: 2.0}, **laid_out([1], []), **lengths).tolist() == []
-    assert rescore({1: 2.0}, **laid_out([1], [(0, [], [])]), **lengths).tolist() == [0.0]
+def test_scores_without_query_or_candidates():
+    nothing, one = LexicalQuery({}), LexicalQuery({1: 2.0}, reference_length=3, average_length=3)
+    assert Counted.of(nothing, laid_out([(3, [1], [1.0])])).scores(nothing).tolist() == [0.0]
+    assert Counted.of(nothing, laid_out([(3, [1], [1.0])])).coverage(nothing).tolist() == []
+    assert Counted.of(one, laid_out([])).scores(one).tolist() == []
+    assert Counted.of(one, laid_out([(0, [], [])])).scores(one).tolist() == [0.0]
 
 
 @given(st.dictionaries(st.integers(1, 50), st.integers(0, 500)), st.integers(0, 1_000))
@@ -177,17 +177,9 @@ def test_in_its_context_a_chunk_scores_as_one_whose_neighbours_terms_count_less(
     usually = len(pairs) / len(chunks)
     weights = query_weights(Counter(query), document_frequencies=frequencies(chunks), chunks=len(chunks))
     rows = list(candidates(chunks, reference))
-    found = rescore_in_context(
-        weights,
-        laid_out(query, rows)["found"],
-        laid_out(query, [rows[other] for _, other in pairs])["found"],
-        places=np.array([place for place, _ in pairs], dtype=np.intp),
-        lengths=np.array([length for length, *_ in rows]),
-        beside_lengths=np.array([rows[other][0] for _, other in pairs]),
-        reference_length=reference,
-        average_length=average,
-        usually_beside=usually,
-    )
+    asked = LexicalQuery(weights, reference_length=reference, average_length=average, usually_beside=usually)
+    others = laid_out([rows[other] for _, other in pairs], [place for place, _ in pairs])
+    found = in_context(asked, laid_out(rows), others)
     expected = []
     for place, chunk in enumerate(chunks):
         beside = [chunks[other] for own, other in pairs if own == place]
@@ -198,21 +190,4 @@ def test_in_its_context_a_chunk_scores_as_one_whose_neighbours_terms_count_less(
             saturation = K1 * (1 - B + B * length / (average * (1 + BESIDE * usually)))
             score += weights.get(term, 0.0) / max(query.count(term), 1) * tf * (K1 + 1) / (tf + saturation)
         expected.append(score)
-    assert found.tolist() == pytest.approx(expected, rel=1e-3, abs=1e-6)
-
-
-def test_a_chunk_and_those_beside_it_are_looked_through_for_the_same_words():
-    rows = list(candidates([[1, 2]], 2.0))
-    own, other = (laid_out(terms, rows)["found"] for terms in ([1], [2]))
-    one = np.ones(1)
-    with pytest.raises(UsageError, match="same terms"):
-        rescore_in_context(
-            {1: 1.0},
-            own,
-            other,
-            places=np.zeros(1, dtype=np.intp),
-            lengths=one,
-            beside_lengths=one,
-            reference_length=1.0,
-            average_length=1.0,
-        )
+    assert list(found.values()) == pytest.approx(expected, rel=1e-3, abs=1e-6)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource, Stopwatch
-from recollect.retrieval.lexical import LexicalQuery, QueryTerms, lexical_query, scores_of
+from recollect.retrieval.lexical import Counted, LexicalQuery, QueryTerms, lexical_query
 from recollect.retrieval.resident import kernels
 from recollect.retrieval.resident.generation import Eligible, Generation, Part
 from recollect.retrieval.resident.kernels import Rows
@@ -185,15 +185,21 @@ class _Search:
         query = self._query
         found.weights, found.lexical_exact = query.weights, query.whole or not query.weights
         found.paths["lexical"] = RESIDENT if query.weights else "no terms"
-        terms = sorted(query.weights.keys() | query.rarity.keys())
-        read = [_words_beside(one, terms) for one in parts]
-        counts = _end_to_end([counts for counts, _ in read], axis=2)
-        lengths = _end_to_end([lengths for _, lengths in read], axis=1)
-        scores, context, coverage = scores_of(query, terms, counts, np.maximum(lengths, 0).astype(np.float64))
-        known = lengths[0] >= 0
+        read = [_words_beside(one, query.terms) for one in parts]
+        own, beside = (
+            Counted(
+                query.terms,
+                _end_to_end([one[which].counts for one in read], axis=1),
+                _end_to_end([one[which].lengths for one in read]),
+            )
+            for which in (0, 1)
+        )
+        # Whatever words are not known of scores nothing, and is no candidate by words.
+        known = _end_to_end([one.part.segment.lengths[one.rows] for one in parts]) >= 0
         ids = chunk_ids[known].tolist()
+        coverage = own.coverage(query)
         if query.weights:
-            # Whatever words are not known of scores nothing, and is no candidate by words.
+            scores = own.scores(query)
             worded = _end_to_end([one.worded for one in parts])
             found.lexical = _ranked(chunk_ids[worded], scores[worded], self._request.limit)
             found.bm25 = dict(zip(ids, scores[known].tolist(), strict=True))
@@ -204,16 +210,18 @@ class _Search:
             found.coverage = {one: share for one, share in found.coverage.items() if one in found.bm25}
             found.similarities = {one: near for one, near in found.similarities.items() if one in found.bm25}
         elif query.weights and query.usually_beside:
-            found.in_context = dict(zip(ids, context[known].tolist(), strict=True))
+            found.in_context = dict(zip(ids, own.in_context(query, beside)[known].tolist(), strict=True))
 
 
-def _words_beside(one: _Found, terms: Sequence[int]) -> tuple[kernels.Counts, Rows]:
-    """How often words stand in rows, in those before and those behind, and how long these are; see `scores_of`."""
+def _words_beside(one: _Found, terms: Sequence[int]) -> tuple[Counted, Counted]:
+    """How often words stand in rows, and in those before and behind them."""
     segment = one.part.segment
     rows = np.concatenate((one.rows, segment.before[one.rows], segment.after[one.rows]))
     counts = kernels.held(segment.holders, segment.counts, segment.ranges(terms), rows)
-    lengths = np.where(rows < 0, 0, segment.lengths[rows])
-    return counts.reshape(len(terms), 3, -1), lengths.reshape(3, -1)
+    counts = counts.reshape(len(terms), 3, len(one.rows))
+    lengths = np.maximum(np.where(rows < 0, 0, segment.lengths[rows]), 0).reshape(3, -1).astype(np.float64)
+    own = Counted(terms, counts[:, 0].astype(np.float64), lengths[0])
+    return own, Counted(terms, counts[:, 1:].sum(axis=1, dtype=np.float64), lengths[1] + lengths[2])
 
 
 def _ranked(chunk_ids: npt.NDArray[np.int64], scores: npt.NDArray[Any], limit: int) -> list[tuple[int, float]]:
