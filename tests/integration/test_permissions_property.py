@@ -20,6 +20,7 @@ from recollect.model import Scope
 from recollect.model.collection import Collection
 from recollect.retrieval import lexical, search, sql_candidates
 from recollect.retrieval.resident.collections import ResidentCollections
+from resident import settled
 
 EMBEDDER = HashingEmbedder(16)
 WORDS = [f"word{letter}" for letter in "abcdefgh"]
@@ -62,8 +63,11 @@ def held_first(find):
     """Searches find what the copy says from the first one on, not once it has been loaded in the background."""
 
     def found(held: ResidentCollections, scope: Scope, collection: Collection):
-        assert held.hold(scope, collection)
-        return find(held, scope, collection)
+        find(held, scope, collection)
+        settled(held)
+        generation = find(held, scope, collection)
+        assert generation is not None
+        return generation
 
     return found
 

@@ -29,6 +29,7 @@ from recollect.retrieval.resident.segment import Segment
 from recollect.retrieval.resident.source import ResidentCandidates
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.filters import document_filter_of, matching_versions
+from resident import loaded
 
 EMBEDDER = HashingEmbedder(16)
 WORDS = [f"word{letter}" for letter in "abcdefgh"]
@@ -92,7 +93,7 @@ class Beside:
         return scope, self.rag.store.collections.get(scope, self.name)
 
     def hold(self) -> None:
-        assert self.held.hold(*self.collection())
+        assert loaded(self.held, *self.collection())
 
     def ask(self, mode: str, query: str, principal: Principal | None, options: RetrievalOptions):
         scope, collection = self.collection(principal)
@@ -302,10 +303,10 @@ def test_what_was_erased_by_another_process_leaves_the_memory(rag: RAGPipeline):
 def test_there_is_no_copy_of_what_is_not_held(rag: RAGPipeline):
     beside = Beside(rag, made(rag, budget=1), "large")
     beside.view.ingest(Document(content="too much for a byte", source="0"))
-    assert not beside.held.hold(*beside.collection())
+    assert not loaded(beside.held, *beside.collection())
     assert beside.held.find(*beside.collection()) is None
     none = made(rag, budget=0)
-    assert not none.hold(*beside.collection())
+    assert not loaded(none, *beside.collection())
     assert none.find(*beside.collection()) is None
 
 
@@ -342,9 +343,9 @@ def test_what_is_loaded_while_something_is_erased_is_not_held(rag: RAGPipeline, 
         return make(*args, **options)
 
     monkeypatch.setattr(Segment, "of", erased_meanwhile)
-    assert not beside.held.hold(*beside.collection())
+    assert not loaded(beside.held, *beside.collection())
     monkeypatch.undo()
-    assert beside.held.hold(*beside.collection())
+    assert loaded(beside.held, *beside.collection())
 
 
 def test_what_is_gone_or_suspended_is_let_go(rag: RAGPipeline):
@@ -357,7 +358,7 @@ def test_what_is_gone_or_suspended_is_let_go(rag: RAGPipeline):
     theirs = rag.view(tenant="other", collections="third")
     theirs.ingest(Document(content="of others", source="0"))
     scope = theirs.standpoint.present()
-    assert held.hold(scope, rag.store.collections.get(scope, "third"))
+    assert loaded(held, scope, rag.store.collections.get(scope, "third"))
     assert held.usage().collections == 3
     rag.collections.delete("first")
     first.view.ingest(Document(content="of the same name", source="0"))
@@ -382,7 +383,7 @@ def test_a_copy_that_says_something_else_is_dropped(dsn: str, tmp_path: Path, mo
         scope, collection = Scope(), rag.store.collections.get(Scope(), "default")
         rag.search("number 7")
         held = rag.standpoint.assembly.held
-        assert held.hold(scope, collection)
+        assert loaded(held, scope, collection)
         (copy,) = held._held.values()
         copy.generation.base.segment.vectors[3] = copy.generation.base.segment.vectors[4]
         assert rag.search("number 3 of many").paths["dense"] == "resident"
@@ -390,3 +391,56 @@ def test_a_copy_that_says_something_else_is_dropped(dsn: str, tmp_path: Path, mo
         assert held.usage().dropped == 1
         assert held.find(scope, collection) is None
     assert "is dropped" in caplog.text
+
+
+def test_what_failed_is_tried_again_ever_more_seldom(rag: RAGPipeline, monkeypatch: pytest.MonkeyPatch, caplog):
+    now = [0.0]
+    beside = Beside(rag, made(rag, budget=2**30, clock=lambda: now[0]), "failing")
+    beside.view.ingest(Document(content="the first of all", source="0"))
+    beside.hold()
+    tried: list[float] = []
+
+    def failing(*args, **options):
+        tried.append(now[0])
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(Segment, "of", failing)
+    beside.view.ingest(Document(content="the second", source="1"))
+    assert beside.held.find(*beside.collection()) is None  # what cannot follow leaves the search to the database
+    for now[0] in (59.0, 61.0, 180.0, 182.0, 421.0, 423.0):
+        assert not loaded(beside.held, *beside.collection())
+    assert tried == [0.0, 61.0, 182.0, 423.0]
+    assert "tried again after 240 seconds" in caplog.text
+    monkeypatch.undo()
+    now[0] = 10_000.0
+    beside.hold()
+    beside.require_same("first second")
+
+
+def test_what_was_erased_leaves_the_memory_while_something_large_is_loaded(
+    rag: RAGPipeline, monkeypatch: pytest.MonkeyPatch
+):
+    held = made(rag, budget=2**30, follow_seconds=0.05)
+    small, large = Beside(rag, held, "small"), Beside(rag, held, "large")
+    small.view.ingest(Document(content="to be erased", source="0"))
+    large.view.ingest([Document(content=f"number {number}", source=str(number)) for number in range(9)])
+    small.hold()
+    make, waits, goes_on = Segment.of, threading.Event(), threading.Event()
+
+    def slowly(contents, **options):
+        if len(contents.places.chunk_ids) == 9:
+            waits.set()
+            assert goes_on.wait(60)
+        return make(contents, **options)
+
+    monkeypatch.setattr(Segment, "of", slowly)
+    held.find(*large.collection())
+    assert waits.wait(60)
+    small.view.documents.erase([one.document_id for one in small.view.documents.list()])
+    deadline = time.monotonic() + 30
+    while held.usage().chunks and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert held.usage().chunks == 0
+    goes_on.set()
+    large.hold()
+    assert held.usage().chunks == 9

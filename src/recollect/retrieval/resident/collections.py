@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
-from recollect.errors import RecollectError, StoreError
+from recollect.errors import RecollectError
 from recollect.forking import renew_in_children
 from recollect.interruption import carried_through
 from recollect.model import Scope
@@ -42,6 +42,9 @@ _BESIDE_SHARE = 20
 
 # What was searched within so many seconds keeps its place, and what found none is tried again after as long.
 _IDLE_SECONDS = 60.0
+
+# What failed is tried again after as long, then after twice that, and so on: it doubles so often.
+_DOUBLED = 6
 
 # What a chunk takes beside its vector: its words, mostly.
 _WORDS_BYTES = 600
@@ -122,12 +125,12 @@ class ResidentCollections:
     def _begin(self) -> None:
         self._held: dict[_Key, _Held] = {}
         self._wanted: dict[_Key, str] = {}
-        self._failed: set[_Key] = set()
+        self._failed: dict[_Key, int] = {}
         self._refused: dict[_Key, float] = {}
         self._answered = self._missed = self._dropped = self._forgotten = 0
         self._lock = threading.Lock()
         self._turn = threading.Condition(self._lock)
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         self._closed = False
 
     def renew_in_child(self) -> None:
@@ -148,24 +151,11 @@ class ResidentCollections:
             self._answered += 1
         return generation
 
-    def hold(self, scope: Scope, collection: Collection) -> bool:
-        """Load a collection now, unless it is held; returns whether it is.
-
-        Raises:
-            StoreError: It cannot be read.
-            TenantSuspendedError: Its tenant is suspended.
-        """
-        key = scope.tenant_id, collection.collection_id
-        if self._budget and key not in self._held:
-            self._load(key, collection.name)
-            with self._turn:
-                self._start()
-        return key in self._held
-
     def follow(self) -> None:
         """Bring every copy up to date, whether it is searched or not; what was erased is not kept for longer."""
         for key, held in list(self._held.items()):
-            self._tried(key, held.name, self._follow)
+            with self._giving_up(key, held.name), carried_through():
+                self._follow(key, held)
 
     def usage(self) -> ResidentUsage:
         """What is held at this moment."""
@@ -205,11 +195,11 @@ class ResidentCollections:
         """Hold nothing any more; idempotent."""
         with self._turn:
             self._closed = True
-            thread = self._thread
             self._turn.notify_all()
         self.forget()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(self._follow_seconds)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(self._follow_seconds)
 
     # Following what changes.
 
@@ -217,12 +207,9 @@ class ResidentCollections:
         held.used = self._clock()
         generation: Generation | None = held.generation
         if generation is not None and generation.revision_id != collection.revision_id:
-            try:
+            generation = None
+            with self._giving_up(key, collection.name):
                 generation = self._followed(key, held, collection.revision_id)
-            except StoreError as exc:
-                self._let_go(key)
-                logger.info("The copy of %s in memory could not follow it: %s", collection.name, exc)
-                return None
         # Another space than the collection's own is being tried, and is not held.
         return generation if generation is not None and generation.space_id == collection.space_id else None
 
@@ -253,7 +240,7 @@ class ResidentCollections:
     # Loading, in the background.
 
     def _want(self, key: _Key, collection: Collection) -> None:
-        if key in self._wanted or key in self._failed or self._refused.get(key, 0.0) > self._clock():
+        if key in self._wanted or self._refused.get(key, 0.0) > self._clock():
             return
         self._call(key, collection.name)
 
@@ -267,38 +254,50 @@ class ResidentCollections:
             self._turn.notify_all()
 
     def _start(self) -> None:
-        if self._thread is None and not self._closed:
-            self._thread = threading.Thread(target=self._run, name="recollect-resident", daemon=True)
-            self._thread.start()
+        if self._threads or self._closed:
+            return
+        # What is erased leaves the memory in time, also while a large collection is loaded.
+        for work in (self._run, self._run_follow):
+            self._threads.append(threading.Thread(target=work, name="recollect-resident", daemon=True))
+            self._threads[-1].start()
 
     def _run(self) -> None:
-        due = self._clock() + self._follow_seconds
         while True:
             with self._turn:
-                self._turn.wait_for(lambda: self._closed or bool(self._wanted), max(0.0, due - self._clock()))
+                self._turn.wait_for(lambda: self._closed or bool(self._wanted))
                 if self._closed:
                     return
-                wanted = next(iter(self._wanted.items()), None)
-            if wanted is not None:
-                self._tried(wanted[0], wanted[1], self._load_or_join)
-                with self._lock:
-                    self._wanted.pop(wanted[0], None)
-            if self._clock() >= due:
-                self.follow()
-                due = self._clock() + self._follow_seconds
+                wanted = next(iter(self._wanted.items()))
+            with self._giving_up(*wanted), carried_through():
+                self._load_or_join(*wanted)
+            with self._lock:
+                self._wanted.pop(wanted[0], None)
 
-    def _tried(self, key: _Key, name: str, work: Callable[[_Key, str], None]) -> None:
+    def _run_follow(self) -> None:
+        while True:
+            with self._turn:
+                if self._turn.wait_for(lambda: self._closed, self._follow_seconds):
+                    return
+            self.follow()
+
+    @contextmanager
+    def _giving_up(self, key: _Key, name: str) -> Iterator[None]:
+        """Let a copy go that cannot be loaded or followed; the database answers instead."""
         try:
-            with carried_through():
-                work(key, name)
+            yield
         except RecollectError as exc:
             # Suspended, deleted, or the server is away: searches say so themselves.
             self._let_go(key)
             logger.info("%s is not held in memory: %s", name, exc)
         except Exception:
             self._let_go(key)
-            self._failed.add(key)
-            logger.warning("%s could not be held in memory; the database answers.", name, exc_info=True)
+            failed = self._failed[key] = self._failed.get(key, 0) + 1
+            seconds = _IDLE_SECONDS * 2 ** min(failed - 1, _DOUBLED)
+            self._refused[key] = self._clock() + seconds
+            told = "%s could not be held in memory; the database answers. It is tried again after %.0f seconds."
+            logger.warning(told, name, seconds, exc_info=True)
+        else:
+            self._failed.pop(key, None)
 
     def _load_or_join(self, key: _Key, name: str) -> None:
         held = self._held.get(key)
@@ -314,8 +313,10 @@ class ResidentCollections:
             return
         compacted = known.compacted()
         with held.lock:
-            # Where it has changed meanwhile, the next search applies those changes once more, to the new base.
-            held.generation = compacted
+            # Where it has changed meanwhile, the next search applies those changes once more, to the new base. One that
+            # was joined meanwhile may have been rid of what was erased.
+            if held.generation.base.segment is known.base.segment:
+                held.generation = compacted
 
     def _load(self, key: _Key, name: str) -> None:
         forgotten = self._forgotten
@@ -367,9 +368,8 @@ class ResidentCollections:
             name,
         )
 
-    def _follow(self, key: _Key, _name: str) -> None:
-        held = self._held.get(key)
-        if held is not None and self._followed(key, held) is not None:
+    def _follow(self, key: _Key, held: _Held) -> None:
+        if self._followed(key, held) is not None:
             self._join(held)
 
 
