@@ -196,7 +196,7 @@ def _enhancers_by_collection(
 
     # Of one revision of each collection, by what may be read of it: a change of the collection replaces it, an erasure
     # too.
-    acronyms: dict[tuple[int, int, tuple[int, ...] | None], tuple[int, tuple[QueryEnhancer, ...]]] = {}
+    acronyms: dict[tuple[int, int, tuple[int, ...] | None], tuple[str, tuple[QueryEnhancer, ...]]] = {}
 
     def of(place: Collection) -> tuple[QueryEnhancer, ...]:
         configured = enhancers(place.name, analyzer_for(place))
@@ -207,12 +207,12 @@ def _enhancers_by_collection(
         if place.hidden:  # of a session nothing is kept, here either
             return (*_acronyms(store, place), *configured)
         key = (place.tenant_id, place.collection_id, place.access_ids)
-        revision, own = acronyms.get(key, (None, ()))
-        if revision != place.revision:
+        revision_id, own = acronyms.get(key, (None, ()))
+        if revision_id != place.revision_id:
             own = _acronyms(store, place)
             if len(acronyms) >= _ACRONYM_SETS:
                 acronyms.clear()
-            acronyms[key] = (place.revision, own)
+            acronyms[key] = (place.revision_id, own)
         return (*own, *configured)
 
     return of

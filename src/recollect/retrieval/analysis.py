@@ -204,8 +204,8 @@ class Analyzer:
         """
         if self.language != AUTO:
             return self._analyse(text, for_query=True)
-        terms: list[str] = []
-        for analysis in self.query_analyses(text):
+        terms, *others = self.query_analyses(text)
+        for analysis in others:
             missing = Counter(analysis) - Counter(terms)
             for term in analysis:
                 if missing[term] > 0:

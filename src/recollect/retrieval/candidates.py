@@ -368,9 +368,9 @@ class TargetResolver:
 
     def _is_remembered(self, scope: Scope, target: Target) -> bool:
         """Whether a target is one collection in the present, of which the statement that reads passages can tell."""
-        alone = target.collections is not None and len(target.collections) == 1
-        elsewhere = target.session, target.shared or None, scope.session, self._seen, self._store.database.replica
-        return alone and scope.as_of is None and not any(one is not None for one in elsewhere)
+        beside = target.session is not None or target.shared or scope.session is not None or scope.as_of is not None
+        alone = target.collections is not None and len(target.collections) == 1 and not beside
+        return alone and self._seen is None and self._store.database.replica is None
 
     def _remember(self, searched: Searched, record: str) -> None:
         key = searched.scope, searched.label

@@ -274,9 +274,6 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 _BASE_INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
 _FACTORS = (np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9), np.uint64(0xD6E8FEB86659FD93))
 
-# Of so many characters, which the passages of a search seldom exceed, the powers are kept.
-_USUAL = 2**15
-
 
 @dataclass(frozen=True, slots=True)
 class Wording:
@@ -360,17 +357,7 @@ def _word_hashes(codes: npt.NDArray[np.uint32], starts: Ints) -> Hashes:
 
 
 def _powers(base: np.uint64, count: int) -> Hashes:
-    """The powers 1 to ``count`` modulo 2 ** 64."""
-    return _usual_powers(base)[:count] if count <= _USUAL else _new_powers(base, count)
-
-
-@cache
-def _usual_powers(base: np.uint64) -> Hashes:
-    return _new_powers(base, _USUAL)
-
-
-def _new_powers(base: np.uint64, count: int) -> Hashes:
-    """A table of short and long steps is faster than one long product."""
+    """The powers 1 to ``count`` modulo 2 ** 64; a table of short and long steps is faster than one long product."""
     short, step, once_less = _steps(base)
     long = np.multiply.accumulate(np.zeros(count // 1024 + 1, np.uint64) + step) * once_less
     powers: Hashes = np.multiply.outer(long, short).ravel()[:count]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from operator import itemgetter
 
 import numpy as np
@@ -89,25 +90,29 @@ def weighted(
     if not 0 <= dense_weight <= 1:
         message = f"dense_weight must lie between 0 and 1, not {dense_weight!r}"
         raise UsageError(message)
-    candidates = sorted({chunk_id for chunk_id, _ in dense} | {chunk_id for chunk_id, _ in lexical})
-    similarities = _finite(known_dense or {}, dense)
-    bm25_scores = _finite(known_lexical or {}, lexical)
+    near, worded = dict(dense), dict(lexical)
+    candidates = sorted(near.keys() | worded.keys())
+    similarities = _finite(known_dense or {}, near)
+    bm25_scores = _finite(known_lexical or {}, worded)
     from_dense = _standardised(candidates, similarities, missing=min(similarities.values(), default=0.0))
     from_lexical = _standardised(candidates, bm25_scores, missing=0.0)
     fused = dense_weight * from_dense + (1 - dense_weight) * from_lexical
-    return _ordered(zip(candidates, fused.tolist(), strict=True))
+    # Of equal scores, the order before stays.
+    order = (-fused).argsort(kind="stable")
+    return list(zip([candidates[place] for place in order.tolist()], fused[order].tolist(), strict=True))
 
 
-def _finite(known: Mapping[int, float], scored: Sequence[Scored]) -> dict[int, float]:
-    scores = {**known, **dict(scored)}
+def _finite(known: Mapping[int, float], scored: Mapping[int, float]) -> dict[int, float]:
+    scores = {**known, **scored}
     # A sum with anything in it that is not finite is not either.
     if math.isfinite(sum(scores.values())):
         return scores
-    return {chunk_id: score for chunk_id, score in (*known.items(), *scored) if math.isfinite(score)}
+    given = (*known.items(), *scored.items())
+    return {chunk_id: score for chunk_id, score in given if math.isfinite(score)}
 
 
 def _standardised(candidates: Sequence[int], scores: Mapping[int, float], *, missing: float) -> Floats:
-    values = np.array([scores.get(chunk_id, missing) for chunk_id in candidates], dtype=np.float64)
+    values = np.fromiter(map(scores.get, candidates, repeat(missing)), np.float64, len(candidates))
     if values.size == 0:
         return values
     # As `mean` and `std` compute them, which take longer to get there than to add up a hundred numbers.

@@ -428,7 +428,7 @@ class Searcher:
         each = self._run(requests, search, counted=True)
         others = self._reworded(requests, search)
         origins = [
-            (one, {chunk_id for results in (each, *others) for chunk_id in results[position].known})
+            (one, set().union(*(results[position].known for results in (each, *others))))
             for position, one in enumerate(search.searched)
         ]
         spaces = spaces_of([one.collection for one in search.searched])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, LiteralString, TypeAlias
+from typing import Any, LiteralString, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -162,8 +162,7 @@ class BothRows:
     beside: LexicalRows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassageRow:
+class PassageRow(NamedTuple):
     """What is shown of a chunk (its parent's span where it has one).
 
     Attributes:
@@ -245,6 +244,12 @@ _DOCUMENTS = queries("documents")
 _ACRONYMS = queries("acronyms")
 _COLLECTIONS = queries("collections")
 _TOKEN_VECTORS = queries("token_vectors")
+
+# Made once: of the very same statement psycopg knows how its columns are read.
+_COMPARED: dict[str, LiteralString] = {
+    name: f"{_SQL['compared']} ({_COLLECTIONS['as_text']} ({_COLLECTIONS['get']}) p) FROM ({_SQL[name]}) p"
+    for name in ("passages", "passages_outlined")
+}
 
 
 # pgvector's own limit.
@@ -470,16 +475,18 @@ class SearchRepository:
         Raises:
             TenantSuspendedError: A collection is given, and the tenant is suspended.
         """
-        query = _SQL["passages_outlined" if outlined else "passages"]
-        params = {
+        name = "passages_outlined" if outlined else "passages"
+        query = _SQL[name]
+        params: dict[str, Any] = {
             "tenant_id": scope.tenant_id,
-            "chunk_ids": list(chunk_ids),
+            # As text: a list is written by a dozen steps in Python.
+            "chunk_ids": "{" + ",".join(map(str, chunk_ids)) + "}",
             "collection_ids": list(revisions) or None,
             "revisions": list(revisions.values()) or None,
         }
         if looked_up is not None:
             params |= {"name": looked_up[0], "session": scope.session, "record": looked_up[1]}
-            query = f"{_SQL['compared']} ({_COLLECTIONS['as_text']} ({_COLLECTIONS['get']}) p) FROM ({query}) p"
+            query = _COMPARED[name]
         found = self._database.read(scope, query, params)
         return {
             row[0]: PassageRow(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from recollect import Document, RAGPipeline
@@ -45,7 +43,7 @@ def test_passages_with_outlines_are_passages_and_outlines(filled: RAGPipeline):
     outlines = search.outlines(scope, spans)
     assert any(one.headings for one in outlines.values()) and any(one.pages for one in outlines.values())
     assert outlined == {
-        chunk_id: replace(row, outline=outlines[row.version_id, row.start_offset, row.end_offset])
+        chunk_id: row._replace(outline=outlines[row.version_id, row.start_offset, row.end_offset])
         for chunk_id, row in plain.items()
     }
     assert search.passages(Scope(tenant_id=1), [10**9], outlined=True) == {}

@@ -115,6 +115,8 @@ def enhance(query: str, enhancers: Sequence[QueryEnhancer]) -> QueryPlan:
     for enhancer in enhancers:
         start = time.perf_counter()
         enhanced = enhancer.enhance(plan)
+        if enhanced is plan:
+            continue
         milliseconds = (time.perf_counter() - start) * 1000
         timed = tuple(replace(note, milliseconds=milliseconds) for note in enhanced.notes[len(plan.notes) :])
         plan = replace(enhanced, notes=plan.notes + timed)

@@ -189,6 +189,7 @@ class SynonymEnhancer:
                     if terms[phrase] != terms[original]
                 ]
         self._longest = max(map(len, self._by_terms), default=0)
+        self._beginnings = {terms[0] for terms in self._by_terms}
 
     def enhance(self, plan: QueryPlan) -> QueryPlan:
         """See `recollect.retrieval.enhance.plan.QueryEnhancer`."""
@@ -210,7 +211,9 @@ class SynonymEnhancer:
 
     def _matches(self, terms: Sequence[str]) -> Iterable[Expansion]:
         """Every phrase of the rules that stands in the query, longer ones first where they begin together."""
-        for start in range(len(terms)):
+        for start, term in enumerate(terms):
+            if term not in self._beginnings:
+                continue
             for length in range(min(self._longest, len(terms) - start), 0, -1):
                 yield from self._by_terms.get(tuple(terms[start : start + length]), ())
 
@@ -393,11 +396,16 @@ def find_measures(question: str) -> list[Measure]:
     Args:
         question: Of any length. Of names within one another, the longest counts.
     """
-    pattern, rules = _glossary()
+    pattern, rules, beginnings = _glossary()
+    # Most questions name none, and this tells for less.
+    if question.isascii() and beginnings.isdisjoint(_WORD.findall(question.lower())):
+        return []
     found: dict[str, Measure] = {}
     for match in pattern.finditer(question.replace("’", "'")):
-        rule = rules[match[0]] if match[0] in rules else rules[match[0].lower()]
-        found.setdefault(match[0].lower(), replace(rule, name=match[0]))
+        # To the pattern "ſ" is an "s", and "İ" an "i".
+        rule = rules.get(match[0]) or rules.get(match[0].casefold())
+        if rule is not None:
+            found.setdefault(match[0].lower(), replace(rule, name=match[0]))
     return list(found.values())
 
 
@@ -451,8 +459,8 @@ def _wordings(measures: Sequence[Measure], years: Sequence[Expansion]) -> Iterat
 
 
 @cache
-def _glossary() -> tuple[re.Pattern[str], dict[str, Measure]]:
-    """What finds names in a question, and measures by name: as it is written, or in small letters."""
+def _glossary() -> tuple[re.Pattern[str], dict[str, Measure], frozenset[str]]:
+    """A pattern of names in questions, measures by name (as written, or in small letters), and first words of names."""
     rules: dict[str, Measure] = {}
     text = files("recollect.retrieval.enhance").joinpath("accounting.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
@@ -465,7 +473,8 @@ def _glossary() -> tuple[re.Pattern[str], dict[str, Measure]]:
         rules |= dict.fromkeys(_listed(names), rule)
     longest_first = sorted(rules, key=len, reverse=True)
     names = "|".join(re.escape(name) if name[0].isupper() else f"(?i:{re.escape(name)})" for name in longest_first)
-    return re.compile(rf"(?<!\w)(?:{names})(?!\w)"), rules
+    beginnings = frozenset(_WORD.findall(name.lower())[0] for name in rules)
+    return re.compile(rf"(?<!\w)(?:{names})(?!\w)"), rules, beginnings
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ def names(question: str) -> list[str]:
         ("Our roe deer, an ar-15 and the ppe of nurses", []),
         ("Who leads the company?", []),
         ("", []),
+        ("What were ſhare repurchaſes?", ["ſhare repurchaſes"]),
+        ("What were İnventorıes?", []),
     ],
 )
 def test_names_of_measures_are_found_the_longest_first(question, expected):

@@ -79,7 +79,7 @@ SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page,
                    LEFT JOIN collection_state s ON s.tenant_id = %(tenant_id)s AND s.collection_id = r.collection_id
                    WHERE s.revision IS DISTINCT FROM r.revision)
 -- The chunks first, whatever the planner believes: before a store is analysed it would begin with every version.
-FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
+FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s::bigint[]) OFFSET 0) c
 JOIN document_versions v USING (tenant_id, version_id)
 
 -- compared: the beginning of passages, for its columns and then whether a collection has a row that is given as text
@@ -116,7 +116,7 @@ SELECT c.chunk_id, v.document_id, v.title, v.uri, c.section, c.page, w.start_off
                    LEFT JOIN collection_state s ON s.tenant_id = %(tenant_id)s AND s.collection_id = r.collection_id
                    WHERE s.revision IS DISTINCT FROM r.revision),
        t.version_id IS NOT NULL, h.marks, p.marks
-FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s) OFFSET 0) c
+FROM (SELECT * FROM chunks WHERE tenant_id = %(tenant_id)s AND chunk_id = ANY (%(chunk_ids)s::bigint[]) OFFSET 0) c
 JOIN document_versions v USING (tenant_id, version_id)
 LEFT JOIN document_contents t USING (tenant_id, version_id)
 CROSS JOIN LATERAL (SELECT coalesce(c.parent_start, c.start_offset) AS start_offset,
