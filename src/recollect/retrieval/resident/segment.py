@@ -24,7 +24,7 @@ Longs = npt.NDArray[np.int64]
 
 _NONE = -1
 
-# So many chunks' words are laid out at a time: all of them at once take several times the memory of the result.
+# So many chunks are laid out at a time: all of them at once take several times the memory of the result.
 _AT_ONCE = 20_000
 _POSTINGS_AT_ONCE = 2_000_000
 
@@ -217,15 +217,20 @@ def joined(parts: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
 
 def _in_lists(vectors: Halfs, embedded: Mask, known: Lists | None = None) -> tuple[Codes, Lists]:
     lists = Lists.of(vectors, embedded, known)
-    codes = codes_of(vectors)
-    return codes if lists.rows is None else np.ascontiguousarray(codes[:, lists.rows]), lists
+    return codes_of(vectors, lists.rows), lists
 
 
-def codes_of(vectors: npt.NDArray[Any]) -> Codes:
-    """Shape (words, rows): a bit a dimension, padded to whole words."""
-    bits = np.zeros((len(vectors), -(-vectors.shape[1] // 64) * 64), dtype=np.bool_)
-    np.greater(vectors, 0, out=bits[:, : vectors.shape[1]])
-    return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
+def codes_of(vectors: npt.NDArray[Any], rows: Rows | None = None) -> Codes:
+    """Shape (words, rows): a bit a dimension, padded to whole words; ``rows``: in their order."""
+    width = -(-vectors.shape[1] // 64)
+    codes = np.empty((width, len(vectors)), dtype=np.uint64)
+    for start in range(0, len(vectors), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        own = vectors[some] if rows is None else vectors[rows[some]]
+        bits = np.zeros((len(own), 64 * width), dtype=np.bool_)
+        np.greater(own, 0, out=bits[:, : vectors.shape[1]])
+        codes[:, some] = np.packbits(bits, axis=1).view(np.uint64).T
+    return codes
 
 
 def _neighbours(version_ids: Longs, positions: Rows, lengths: Rows) -> tuple[Rows, Rows]:
