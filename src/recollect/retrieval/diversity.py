@@ -195,6 +195,7 @@ class _KeptTexts:
         self._bounds, self._may_repeat = bounds.tolist(), may_repeat.tolist()
         # No other shingle is looked for.
         self._sought = frozenset(hashes[again & may_repeat[owners]].tolist()) if self.any_repeats else frozenset()
+        self._new: list[int] = []
         self._holders: dict[int, list[int]] = {}
         self._sets: dict[int, frozenset[int]] = {}
 
@@ -204,15 +205,14 @@ class _KeptTexts:
         return True in self._may_repeat
 
     def add(self, index: int) -> None:
-        """Keep a text, to be found by those of its shingles that are sought."""
-        own = self._hashes[self._bounds[index] : self._bounds[index + 1]].tolist()
-        for shingle in self._sought.intersection(own):
-            self._holders.setdefault(shingle, []).append(index)
+        """Keep a text."""
+        self._new.append(index)
 
     def containing(self, index: int) -> int | None:
         """The best kept text that holds nearly all shingles of a text, and all its numbers."""
         if not self._may_repeat[index]:
             return None
+        self._index_new()
         size = self._bounds[index + 1] - self._bounds[index]
         shingles = self._shingles(index)
         few_words = size + SHINGLE_WORDS - 1 < MIN_NEAR_WORDS
@@ -221,6 +221,14 @@ class _KeptTexts:
             if len(shingles & self._shingles(other)) >= needed and self._has_numbers_of(index, other):
                 return other
         return None
+
+    def _index_new(self) -> None:
+        """Have what was kept lately found by those of its shingles that are sought."""
+        for index in self._new:
+            own = self._hashes[self._bounds[index] : self._bounds[index + 1]].tolist()
+            for shingle in self._sought.intersection(own):
+                self._holders.setdefault(shingle, []).append(index)
+        self._new.clear()
 
     def _candidates(self, shingles: frozenset[int], needed: int) -> Iterable[int]:
         """Ascending; among them every kept text with ``needed`` of the shingles."""
