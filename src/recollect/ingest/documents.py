@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _SMALL_COLLECTION_CHUNKS = 1_000
 _STALE_SHARE = 0.01
 
+# Stored one at a time, so many chunks are sorted into the lexical index together.
+_FEW_CHUNKS = 64
+
 
 class BatchWriter:
     """Embeds and stores batches of cut documents in one collection.
@@ -67,7 +70,8 @@ class BatchWriter:
         self._everything = replace(scope, principal=None)
         self._first_space = collection.space_id
         self._reference_length = collection.reference_length
-        self._unsettled = False
+        # Chunks, stored since the lexical index was settled, and since the statistics were looked at.
+        self._unsettled = self._unseen = 0
 
     def embed(self, batch: Sequence[CutDocument]) -> list[Embedded]:
         """Embed a batch for the space that the collection uses, as far as that is known here."""
@@ -128,8 +132,13 @@ class BatchWriter:
             )
         prepared = preparer.finish(batch, embedded, reference_length=self._reference_length)
         written = self._writer.write(self._scope, collection, source, prepared, force=force)
-        self._unsettled = True
+        self._wrote(batch)
         return written
+
+    def _wrote(self, batch: Sequence[CutDocument]) -> None:
+        chunks = sum(len(one.chunks) for cut in batch for one in (cut, *cut.attached))
+        self._unsettled += chunks
+        self._unseen += chunks
 
     def rewrite(
         self,
@@ -170,7 +179,7 @@ class BatchWriter:
                 if not self._follow(collection):
                     raise
                 continue
-            self._unsettled = True
+            self._wrote([cut])
             return written
 
     def _follow(self, collection: Collection) -> bool:
@@ -182,22 +191,33 @@ class BatchWriter:
         return True
 
     def finish(self) -> None:
-        """After the last batch: settle the lexical index, and recount its statistics where that is due."""
-        if self._unsettled:
+        """After the last batch: settle the lexical index, and recount its statistics, where that is due."""
+        now = self._seen()
+        # A few new words wait at little cost; whoever adds the sixty-fourth chunk, or recounts, takes care of all.
+        few = now.stats_pending % _FEW_CHUNKS >= self._unsettled and not recount_is_due(now)
+        if self._unsettled and not few:
             self._writer.settle(self._scope)
-            self._unsettled = False
-        self.refresh_statistics()
+            self._unsettled = 0
+        self._recount(now)
 
     def refresh_statistics(self) -> None:
         """Recount the lexical statistics where enough has changed to matter."""
-        now = self._collections.get(self._everything, self._current[0].name)
-        if recount_is_due(now):
-            self._collections.refresh_term_stats(self._everything, now)
+        self._recount(self._seen())
 
     def statistics_lag_far(self) -> bool:
         """Whether a search during a long ingest would go by statistics of a much smaller collection."""
-        now = self._collections.get(self._everything, self._current[0].name)
+        if self._unseen < _FEW_CHUNKS:
+            return False
+        now = self._seen()
         return now.stats_pending > max(_SMALL_COLLECTION_CHUNKS, now.stats_chunks)
+
+    def _seen(self) -> Collection:
+        self._unseen = 0
+        return self._collections.get(self._everything, self._current[0].name)
+
+    def _recount(self, now: Collection) -> None:
+        if recount_is_due(now):
+            self._collections.refresh_term_stats(self._everything, now)
 
 
 def recount_is_due(collection: Collection) -> bool:

@@ -301,9 +301,12 @@ def assign_lists(
     found = rows(connection, _SQL["lists_of_documents"], params)
     known = {0: NOTHING} if default.rule == "everyone" else {0: _default_of(connection, scope, collection)}
     assigned: dict[int, int] = {}
+    stored: set[int] = set()
     moving: dict[tuple[Permissions, bool], list[int]] = {}
-    for document_id, access_id, grants, denials, by_default in found:
+    for document_id, access_id, grants, denials, by_default, is_stored in found:
         assigned[document_id] = access_id
+        if is_stored:
+            stored.add(document_id)
         one, old = given[document_id], _permissions(grants or (), denials or ())
         untouched = one.permissions is None and (by_default or access_id == 0)
         wanted = default.of(one.department) if untouched and not collection.hidden else None
@@ -324,8 +327,10 @@ def assign_lists(
             moving.setdefault((readable, own), []).append(document_id)
     for (permissions, own), document_ids in moving.items():
         access_id = _list_of(connection, scope, collection.collection_id, permissions, by_default=own)
-        _move(connection, scope, document_ids, access_id)
+        if moved := [document_id for document_id in document_ids if document_id in stored]:
+            _move(connection, scope, moved, access_id)
         assigned.update(dict.fromkeys(document_ids, access_id))
+    _place(connection, scope, {number: access_id for number, access_id in assigned.items() if number not in stored})
     return assigned
 
 
@@ -340,12 +345,13 @@ def share_lists(connection: Connection, scope: Scope, sharing: Mapping[int, int]
     Returns:
         The number of its list by document id.
     """
+    if not sharing:
+        return {}
     params = {"tenant_id": scope.tenant_id, "document_ids": sorted(set(sharing.values()))}
     lists = {row[0]: row[1] for row in rows(connection, _SQL["lists_of_documents"], params)}
-    for access_id in sorted(set(lists.values())):
-        moved = [document_id for document_id, other in sharing.items() if lists[other] == access_id]
-        _move(connection, scope, moved, access_id)
-    return {document_id: lists[other] for document_id, other in sharing.items()}
+    assigned = {document_id: lists[other] for document_id, other in sharing.items()}
+    _place(connection, scope, assigned)
+    return assigned
 
 
 def _default_of(connection: Connection, scope: Scope, collection: Collection) -> Permissions:
@@ -430,6 +436,13 @@ def _move(connection: Connection, scope: Scope, document_ids: Sequence[int], acc
     params = {"tenant_id": scope.tenant_id, "document_ids": list(document_ids), "access_id": access_id}
     for statement in ("move_documents", "move_current", "add_past", "move_past", "move_vectors", "move_lexical"):
         connection.execute(_SQL[statement], params)
+
+
+def _place(connection: Connection, scope: Scope, lists: Mapping[int, int]) -> None:
+    """Give documents without versions their lists, all in one statement: there is nothing else to move."""
+    if lists:
+        params = {"tenant_id": scope.tenant_id, "document_ids": list(lists), "access_ids": list(lists.values())}
+        connection.execute(_SQL["place_documents"], params)
 
 
 def _permissions(grants: Sequence[str], denials: Sequence[str]) -> Permissions:

@@ -22,7 +22,6 @@ _SQL = queries("export")
 
 # One page is in memory at a time, each document with all of its vectors.
 _PAGE_DOCUMENTS = 16
-_EMBEDDING_DIGITS = 5  # more than half precision holds
 
 
 class ExportRepository(Repository):
@@ -105,7 +104,7 @@ def _chunks(
         chunk = {
             "start_offset": start,
             "end_offset": end,
-            "embedding": [round(float(value), _EMBEDDING_DIGITS) for value in embedding.to_list()],
+            "vector": b64encode(embedding.to_numpy().astype("<f2")).decode("ascii"),
             "section": section,
             "page": page,
             "token_count": token_count,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +43,25 @@ def test_the_full_form_keeps_chunks_parents_and_directions_of_vectors(tmp_path: 
     assert np.allclose(read.embeddings, [[0.6, 0.8], [0.0, 1.0]])
 
 
+def test_vectors_in_half_precision_are_read_as_numbers_are(tmp_path: Path):
+    vectors = np.random.default_rng(1).normal(size=(3, 8)).astype(np.float16)
+    packed = [base64.b64encode(vector.astype("<f2")).decode() for vector in vectors]
+    places = [{"start_offset": start, "end_offset": start + 9} for start in (0, 9, 18)]
+    kinds = [
+        [{**place, "vector": one} for place, one in zip(places, packed, strict=True)],
+        [{**place, "embedding": one.tolist()} for place, one in zip(places, vectors, strict=True)],
+    ]
+    mixed = [kinds[0][0], *kinds[1][1:]]
+    flat = {"text": CONTENT, "vector": packed[0]}
+    half, number, both, short = lines(tmp_path, full(*kinds[0]), full(*kinds[1]), full(*mixed), flat)
+    for read in (half, both, number):
+        assert isinstance(read, ImportedDocument)
+        assert isinstance(number, ImportedDocument)
+        assert np.array_equal(read.embeddings, number.embeddings)
+    assert isinstance(short, ImportedDocument)
+    assert np.array_equal(short.embeddings, number.embeddings[:1])
+
+
 def test_the_flat_form_is_a_document_of_one_chunk(tmp_path: Path):
     (read,) = lines(tmp_path, {"id": 7, "text": CONTENT, "embedding": [1, 0], "metadata": {"kind": "policy"}})
     assert isinstance(read, ImportedDocument)
@@ -66,6 +86,9 @@ def test_the_flat_form_is_a_document_of_one_chunk(tmp_path: Path):
         (full({"start_offset": 5, "end_offset": 20, "parent": [0, 54]}), "a parent contains its chunk"),
         (full({"start_offset": 5, "end_offset": 20, "parent": [-1, 30]}), "a parent contains its chunk"),
         (full({"start_offset": 0, "end_offset": 9, "embedding": [0.0, 0.0]}), "zero or not finite"),
+        (full({"start_offset": 0, "end_offset": 9, "vector": "AAAAAA=="}), "zero or not finite"),
+        (full({"start_offset": 0, "end_offset": 9, "vector": "AADA"}), "not base64 of half-precision numbers"),
+        (full({"start_offset": 0, "end_offset": 9, "vector": "AAA~"}), "not base64 of half-precision numbers"),
         (
             full(
                 {"start_offset": 0, "end_offset": 9, "embedding": [1.0]},

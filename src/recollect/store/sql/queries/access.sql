@@ -107,8 +107,9 @@ JOIN access_lists a ON a.tenant_id = d.tenant_id AND a.collection_id = d.collect
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
 ORDER BY d.document_id
 
--- lists_of_documents: the lists of locked documents
-SELECT d.document_id, d.access_id, a.grants, a.denials, coalesce(a.by_default, false)
+-- lists_of_documents: the lists of locked documents, and whether anything is stored of them yet
+SELECT d.document_id, d.access_id, a.grants, a.denials, coalesce(a.by_default, false),
+       EXISTS (SELECT FROM document_versions v WHERE v.tenant_id = d.tenant_id AND v.document_id = d.document_id)
 FROM documents d
 LEFT JOIN access_lists a ON a.tenant_id = d.tenant_id AND a.collection_id = d.collection_id AND a.access_id = d.access_id
 WHERE d.tenant_id = %(tenant_id)s AND d.document_id = ANY (%(document_ids)s::bigint[])
@@ -187,6 +188,11 @@ RETURNING access_id
 -- move_documents: locked documents to another list
 UPDATE documents SET access_id = %(access_id)s
 WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::bigint[])
+
+-- place_documents: locked documents that nothing is stored of yet, each to its list
+UPDATE documents d SET access_id = n.access_id
+FROM unnest(%(document_ids)s::bigint[], %(access_ids)s::int[]) AS n (document_id, access_id)
+WHERE d.tenant_id = %(tenant_id)s AND d.document_id = n.document_id AND d.access_id <> n.access_id
 
 -- move_current: with their current versions
 UPDATE document_versions SET access_id = %(access_id)s
