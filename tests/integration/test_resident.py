@@ -444,3 +444,55 @@ def test_what_was_erased_leaves_the_memory_while_something_large_is_loaded(
     goes_on.set()
     large.hold()
     assert held.usage().chunks == 9
+
+
+class Lengths:
+    """Embeds into vectors of any length; what names nothing is at the origin, so that it is near to nothing."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension, self.model_name = dimension, f"lengths:{dimension}"
+        self._hashing = HashingEmbedder(max(2, dimension))
+
+    def embed_documents(self, texts):
+        vectors = self._hashing.embed_documents([text[:1_000] for text in texts])[:, : self.dimension].copy()
+        vectors[["nothing" in text for text in texts]] = 0
+        return vectors
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("loops", "dimension"), [("numpy", 1), ("compiled", 4_096)], indirect=["loops"])
+def test_memory_says_it_of_extremes_too(
+    dsn: str, tmp_path: Path, loops: str, monkeypatch: pytest.MonkeyPatch, dimension: int
+):
+    embedder = Lengths(dimension)
+    monkeypatch.setitem(globals(), "EMBEDDER", embedder)
+    config = RAGConfig.load(
+        storage={"data_dir": tmp_path / "unused", "dsn": dsn},
+        chunking={"strategy": "fixed_size", "size": 1_000_000, "overlap": 0},
+        retrieval={"resident_memory_mb": 0},
+    )
+    with RAGPipeline(config, embedder=embedder) as rag:
+        beside = Beside(rag, ResidentCollections(rag.store.resident, budget=2**30), "extremes")
+        beside.view.collections.ensure("extremes")
+        try:
+            beside.hold()
+            beside.require_same("worda")
+            many = " ".join(f"word{number}" for number in range(20_000))
+            for number, text in enumerate(["?! ... !?", "nothing", "worda " * 70_000, many, "worda wordb"]):
+                store(beside, number, [text])
+                beside.require_same("worda word7")
+            for query in ("wordb", "nothing", "?!"):
+                beside.require_same(query)
+            join(beside)
+            beside.require_same("worda word7")
+            beside.view.documents.delete([one.document_id for one in beside.view.documents.list()])
+            beside.require_same("worda")
+            join(beside)
+            beside.require_same("worda")
+            store(beside, 0, ["worda"])
+            beside.require_same("worda")
+        finally:
+            beside.held.close()
