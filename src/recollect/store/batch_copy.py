@@ -15,7 +15,7 @@ from recollect.model import Scope
 from recollect.store import wire
 from recollect.store.search import LEXEME_SPACE
 from recollect.store.sql import queries
-from recollect.store.wire import copy_into
+from recollect.store.wire import copy_into, insert_into
 
 if TYPE_CHECKING:
     from recollect.model import Chunk
@@ -30,6 +30,12 @@ _DUPLICATES = queries("duplicates")
 
 # Rows that are built in memory at once; a document may have a hundred thousand.
 _SLICE = 1_024
+
+# Versions and chunks that are stored with a statement a table: a temporary table costs more round trips than it saves.
+_FEW = 8
+
+# So few rows are stored by one statement: by way of a temporary table it takes five.
+_FEW = 16
 
 # fields, then with its length each: tenant, chunk, version, position, start, end
 _CHUNK_HEAD = Struct(">hiiiqiqiiiiii")
@@ -52,26 +58,33 @@ def copy_all(
     connection: Connection, scope: Scope, collection: Collection, versions: Sequence[NewVersion], now: datetime
 ) -> None:
     """Store versions with their contents, chunks, vectors and lexical rows, in the transaction of ``connection``."""
+    with wire.plans_of_checks_kept(connection):
+        _store_all(connection, scope, collection, versions, now)
+
+
+def _store_all(
+    connection: Connection, scope: Scope, collection: Collection, versions: Sequence[NewVersion], now: datetime
+) -> None:
     tenant, place = scope.tenant_id, collection.collection_id
     _copy_values(
         connection,
         _SQL["copy_versions"],
         "int4 int8 int8 int4 int4 text text text text text jsonb text[] int4 bytea bytea text "
         "timestamptz timestamptz timestamptz int4 text[] text",
-        (_version_row(tenant, place, new, now) for new in versions),
+        [_version_row(tenant, place, new, now) for new in versions],
     )
     _copy_texts(connection, tenant, versions)
     _copy_values(
         connection,
         _SQL["copy_contents"],
         "int4 int8 bytea jsonb jsonb",
-        (_content_row(tenant, new) for new in versions),
+        [_content_row(tenant, new) for new in versions],
     )
     chunk_ids = [chunk_id for new in versions for chunk_id in new.chunk_ids]
     version_ids = [new.version_id for new in versions for _ in new.chunk_ids]
     access_ids = [new.access_id for new in versions for _ in new.chunk_ids]
     head, in_space = (tenant, place, now), (tenant, collection.space_id, now)
-    _copy_bytes(connection, _SQL["copy_chunks"], _chunk_rows(tenant, versions))
+    _copy_bytes(connection, _SQL["copy_chunks"], _chunk_rows(tenant, versions), len(chunk_ids))
     arrays = [new.prepared.embeddings for new in versions]
     embeddings = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
     _copy_bytes(
@@ -81,6 +94,7 @@ def copy_all(
             wire.vector_rows(in_space, chunk_ids[at], version_ids[at], access_ids[at], embeddings[at])
             for at in _slices(len(chunk_ids))
         ),
+        len(chunk_ids),
     )
     terms = [(row.length, row.lexemes, row.weights) for new in versions for row in new.prepared.lexical]
     _copy_bytes(
@@ -90,6 +104,7 @@ def copy_all(
             wire.lexical_rows(head, chunk_ids[at], version_ids[at], access_ids[at], terms[at], dimension=LEXEME_SPACE)
             for at in _slices(len(chunk_ids))
         ),
+        len(chunk_ids),
     )
     _copy_extras(connection, scope, collection, versions)
 
@@ -100,10 +115,10 @@ def _copy_texts(connection: Connection, tenant_id: int, versions: Sequence[NewVe
     Also what is stored already is sent: how long it takes to store a text does not tell whether somebody has it.
     """
     texts = {new.prepared.document.content_hash: new.prepared.document.content for new in versions}
-    with copy_into(connection, _SQL["copy_texts"], _SQL["hold_texts"]) as copy:
-        copy.set_types(["int4", "bytea", "text"])
-        for text_hash, content in texts.items():
-            copy.write_row((tenant_id, text_hash, content))
+    records = [(tenant_id, *text) for text in sorted(texts.items())]
+    _copy_values(
+        connection, _SQL["copy_texts"], "int4 bytea text", records, _SQL["hold_texts"], order="ORDER BY text_hash"
+    )
 
 
 def _copy_extras(connection: Connection, scope: Scope, collection: Collection, versions: Sequence[NewVersion]) -> None:
@@ -113,7 +128,7 @@ def _copy_extras(connection: Connection, scope: Scope, collection: Collection, v
         connection,
         _DUPLICATES["copy_bands"],
         "int4 int8 int4",
-        ((scope.tenant_id, new.version_id, band) for new in versions for band in dict.fromkeys(new.prepared.bands)),
+        [(scope.tenant_id, new.version_id, band) for new in versions for band in dict.fromkeys(new.prepared.bands)],
     )
     asked = [new for new in versions if new.prepared.token_vectors is not None]
     if asked:
@@ -127,15 +142,28 @@ def _slices(count: int) -> Iterator[slice]:
 
 
 def _copy_values(
-    connection: Connection, statement: LiteralString, types: str, records: Iterable[Sequence[Any]]
+    connection: Connection,
+    statement: LiteralString,
+    types: str,
+    records: Sequence[Sequence[Any]],
+    ending: LiteralString = "",
+    *,
+    order: LiteralString = "",
 ) -> None:
-    with copy_into(connection, statement) as copy:
+    """Store rows; ``order`` is the one that they are in, ``ending`` what becomes of those that are there already."""
+    if len(records) <= _FEW:
+        insert_into(connection, statement, records, ending)
+        return
+    with copy_into(connection, statement, f"{order} {ending}") as copy:
         copy.set_types(types.split())
         for record in records:
             copy.write_row(record)
 
 
-def _copy_bytes(connection: Connection, statement: LiteralString, blocks: Iterable[bytes]) -> None:
+def _copy_bytes(connection: Connection, statement: LiteralString, blocks: Iterable[bytes], count: int) -> None:
+    if count <= _FEW:
+        insert_into(connection, statement, list(wire.fields(b"".join(blocks))))
+        return
     with copy_into(connection, statement) as copy:
         copy.write(wire.COPY_HEADER)
         for block in blocks:
@@ -224,12 +252,11 @@ def copy_acronyms(
         collection_id: Of the versions.
         found: Version, acronym, long form and occurrences; none twice.
     """
-    if not found:
-        return
-    with copy_into(connection, _ACRONYMS["copy"]) as copy:
-        copy.set_types(["int4", "int8", "int4", "text", "text", "int4"])
-        for version_id, short, long, occurrences in found:
-            copy.write_row((scope.tenant_id, version_id, collection_id, short, long, occurrences))
+    records = [
+        (scope.tenant_id, version_id, collection_id, short, long, occurrences)
+        for version_id, short, long, occurrences in found
+    ]
+    _copy_values(connection, _ACRONYMS["copy"], "int4 int8 int4 text text int4", records)
 
 
 def copy_token_vectors(

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, LiteralString
 import numpy as np
 import numpy.typing as npt
 from psycopg import sql
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
 
 from recollect.store.connections import TRANSACTIONS_SETTINGS, is_pooled
 
@@ -91,6 +93,9 @@ _NULL = b"\xff\xff\xff\xff"
 
 
 _LENGTH = Struct(">i")
+
+
+_COUNT = Struct(">h")
 
 
 _INT4 = Struct(">ii")  # its length, the value
@@ -246,6 +251,68 @@ def jsonb(value: Mapping[str, Any]) -> bytes:
 _TARGET = re.compile(r"COPY (\w+) \(([\w\s,]+)\)\s+FROM STDIN \(FORMAT BINARY\)")
 
 
+_INSERT: LiteralString = "INSERT INTO %s (%s) VALUES %s %s"
+
+
+class Field:
+    """A value that is in its binary form already, of the type of the column that it is stored in."""
+
+    def __init__(self, value: bytes) -> None:
+        self.value = value
+
+
+class _FieldDumper(Dumper):
+    format = Format.BINARY
+    oid = 0
+
+    def dump(self, obj: Field) -> bytes:
+        return obj.value
+
+
+def fields(rows: bytes) -> Iterator[list[Field | None]]:
+    """The fields of rows in the binary form of COPY, row by row."""
+    at = 0
+    while at < len(rows):
+        row: list[Field | None] = []
+        (count,) = _COUNT.unpack_from(rows, at)
+        at += _COUNT.size
+        for _ in range(count):
+            (length,) = _LENGTH.unpack_from(rows, at)
+            at += _LENGTH.size
+            row.append(None if length < 0 else Field(rows[at : at + length]))
+            at += max(length, 0)
+        yield row
+
+
+def insert_into(
+    connection: Connection, statement: LiteralString, rows: Sequence[Sequence[Any]], ending: LiteralString = ""
+) -> None:
+    """Store a few rows as `copy_into` does, in a sixth of its round trips.
+
+    Args:
+        connection: In a transaction.
+        statement: As for `copy_into`.
+        rows: Values in the order of its columns, `Field` among them.
+        ending: What becomes of those that are there already.
+    """
+    if not rows:
+        return
+    table, names = _target(statement)
+    line: LiteralString = f"({', '.join(['%s'] * len(rows[0]))})"
+    insert: LiteralString = _INSERT % (table, names, ", ".join([line] * len(rows)), ending)
+    connection.adapters.register_dumper(Field, _FieldDumper)
+    # Statements of each length would drive others out of those that are kept prepared.
+    connection.execute(insert, [value for row in rows for value in row], prepare=None if len(rows) == 1 else False)
+
+
+@contextmanager
+def plans_of_checks_kept(connection: Connection) -> Iterator[None]:
+    """What is stored meanwhile is checked by plans that the session keeps (`_MOVE`)."""
+    connection.execute(_KEEP)
+    yield
+    connection.execute(_KEEP_NO_MORE)
+
+
 # No constraints and no indexes: the rows meet those on their way on.
 _STAGE = sql.SQL(
     "CREATE TEMP TABLE {stage} WITH (toast_tuple_target = 8160) ON COMMIT {end} "
@@ -259,10 +326,17 @@ _COPY = sql.SQL("COPY pg_temp.{stage} ({columns}) FROM STDIN (FORMAT BINARY)")
 # A foreign key is checked row by row, with a statement whose plan the session keeps. Transactions plan every statement
 # each time (`TRANSACTIONS_SETTINGS`), and did so for that one too: for every row, longer than storing it takes. The
 # plan that is kept uses the index however small the table is that it refers to.
+_KEEP = sql.SQL("SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; ")
+
+
+_KEEP_NO_MORE = sql.SQL("SET LOCAL plan_cache_mode = {}; SET LOCAL enable_seqscan = {}").format(
+    *(sql.Literal(TRANSACTIONS_SETTINGS[name]) for name in ("plan_cache_mode", "enable_seqscan"))
+)
+
+
 _MOVE = sql.SQL(
-    "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; "
-    "INSERT INTO {table} ({columns}) SELECT {columns} FROM pg_temp.{stage} {ending}; DELETE FROM pg_temp.{stage}; "
-    "SET LOCAL plan_cache_mode = {plans}; SET LOCAL enable_seqscan = {scans}"
+    "{keep} INSERT INTO {table} ({columns}) SELECT {columns} FROM pg_temp.{stage} {ending}; "
+    "DELETE FROM pg_temp.{stage}; {keep_no_more}"
 )
 
 
@@ -280,10 +354,7 @@ def copy_into(connection: Connection, statement: LiteralString, ending: LiteralS
         statement: ``COPY table (columns) FROM STDIN (FORMAT BINARY)``.
         ending: Of the statement that moves them on: in which order, and what becomes of those that are there already.
     """
-    target = _TARGET.fullmatch(statement)
-    if target is None:
-        raise ValueError(f"Not a binary COPY into a table: {statement}")
-    table, names = target.groups()
+    table, names = _target(statement)
     stage = f"staged_{table}"
     parts = {
         "table": sql.Identifier(table),
@@ -291,9 +362,9 @@ def copy_into(connection: Connection, statement: LiteralString, ending: LiteralS
         # Behind a pooler, somebody else has the session next.
         "end": sql.SQL("DROP" if is_pooled(connection) else "DELETE ROWS"),
         "ending": sql.SQL(ending),
+        "keep": _KEEP,
+        "keep_no_more": _KEEP_NO_MORE,
         "columns": sql.SQL(", ").join(sql.Identifier(name.strip()) for name in names.split(",")),
-        "plans": sql.Literal(TRANSACTIONS_SETTINGS["plan_cache_mode"]),
-        "scans": sql.Literal(TRANSACTIONS_SETTINGS["enable_seqscan"]),
     }
     staged = connection.execute(_STAGED, (stage,)).fetchone()
     if not (staged and staged[0]):
@@ -301,3 +372,11 @@ def copy_into(connection: Connection, statement: LiteralString, ending: LiteralS
     with connection.cursor().copy(_COPY.format(**parts)) as copy:
         yield copy
     connection.execute(_MOVE.format(**parts))
+
+
+def _target(statement: LiteralString) -> tuple[Any, Any]:
+    """The table and the columns that a statement copies into."""
+    target = _TARGET.fullmatch(statement)
+    if target is None:
+        raise ValueError(f"Not a binary COPY into a table: {statement}")
+    return target[1], target[2]

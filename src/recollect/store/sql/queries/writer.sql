@@ -202,7 +202,6 @@ COPY texts (tenant_id, text_hash, content) FROM STDIN (FORMAT BINARY)
 
 -- hold_texts: the end of moving them on. What is there is locked until the end of the transaction, in the order of hashes,
 -- and stays as it is, unless it is damaged
-ORDER BY text_hash
 ON CONFLICT (tenant_id, text_hash) DO UPDATE SET content = excluded.content WHERE texts.content <> excluded.content
 
 -- copy_contents: one row a version
