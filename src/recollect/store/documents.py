@@ -13,7 +13,7 @@ from recollect.model import Scope
 from recollect.model.arguments import whole_number
 from recollect.model.collection import Collection
 from recollect.model.document_record import DocumentRecord
-from recollect.model.source import SourceType, ends, told_apart
+from recollect.model.source import MANUAL_SOURCE, SourceType, ends, told_apart
 from recollect.store.database import Repository, rows
 from recollect.store.rights import access_params, may_find, may_read_version, met, require_changeable
 from recollect.store.sql import queries
@@ -96,6 +96,11 @@ class DocumentRepository(Repository):
             "name": name,
             "type": source_type,
         }
+        # Where nothing is to be written, no transaction waits for the disk.
+        for row in self._database.read(scope, _SQL["get_source"], params):
+            found = Source(*row)
+            if found.type == source_type or found.type != MANUAL_SOURCE or found.name == MANUAL_SOURCE:
+                return found
         with self._database.transaction(scope) as connection:
             connection.execute(_SQL["ensure_source"], params)
             return Source(*rows(connection, _SQL["get_source"], params)[0])

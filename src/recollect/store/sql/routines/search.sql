@@ -182,8 +182,9 @@ BEGIN
         WHERE s.tenant_id = p_tenant AND s.collection_id = p_collection;
     CREATE TEMP TABLE IF NOT EXISTS fresh_term_stats (lexeme int PRIMARY KEY, document_frequency int) ON COMMIT DROP;
     INSERT INTO fresh_term_stats
-        SELECT l.lexeme, count(*) FROM chunk_lexical c CROSS JOIN LATERAL unnest(c.lexemes) AS l (lexeme)
-        WHERE c.tenant_id = p_tenant AND c.collection_id = p_collection AND c.known_to = 'infinity'
+        SELECT l.lexeme, count(*)
+        FROM (SELECT unnest(c.lexemes) AS lexeme FROM chunk_lexical c
+              WHERE c.tenant_id = p_tenant AND c.collection_id = p_collection AND c.known_to = 'infinity') l
         GROUP BY l.lexeme;
     DELETE FROM term_stats t WHERE t.tenant_id = p_tenant AND t.collection_id = p_collection
         AND NOT EXISTS (SELECT FROM fresh_term_stats f WHERE f.lexeme = t.lexeme);
