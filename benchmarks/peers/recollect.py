@@ -22,7 +22,7 @@ from recollect.pipeline.ingesting import store_records
 
 COLLECTION = "growth"
 #: Searches are made for so long until the collection is resident in this process.
-RESIDENT_SECONDS = 60.0
+RESIDENT_SECONDS = 300.0
 
 
 class KnownVectors:
