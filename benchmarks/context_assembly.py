@@ -98,7 +98,7 @@ def build(arguments: argparse.Namespace) -> None:
         with Clock() as clock:
             for question in questions()[-200:]:
                 rag.view(user=USER).recall(question, RecallOptions(top_k=10))
-            drawn = rag.facts.consolidate(min_retrievals=1, limit=10_000)
+            drawn = rag.facts.consolidate(min_retrievals=1, limit=1_000)
         say(f"{drawn.added:,} facts of {drawn.examined:,} turns in {clock.seconds:,.0f} s")
 
 
