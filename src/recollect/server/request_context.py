@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
-import secrets
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from random import Random
 from typing import Literal
 
 from starlette.datastructures import Headers
@@ -41,6 +42,12 @@ _ID = re.compile(r"[A-Za-z0-9._~-]{8,64}")
 
 # How a route reads what stands in a path: ``{session:path}``.
 _CONVERTED = re.compile(r":[a-z_]+\}")
+
+
+# Ids tell requests apart and keep nothing secret: callers may choose their own. Asking the system for random bytes lets
+# go of the interpreter's lock, which a request then waits for again while searches compute.
+_numbers = Random()
+os.register_at_fork(after_in_child=_numbers.seed)
 
 
 _request_id: ContextVar[str] = ContextVar("recollect_request_id", default="-")
@@ -94,7 +101,7 @@ class RequestContext:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get(_HEADER, "")
-        request_id = given if _ID.fullmatch(given) else secrets.token_hex(12)
+        request_id = given if _ID.fullmatch(given) else f"{_numbers.getrandbits(96):024x}"
         token = _request_id.set(request_id)
         # Who asks is found out further in, and written down here.
         scope.setdefault("state", {})
