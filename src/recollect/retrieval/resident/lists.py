@@ -17,10 +17,14 @@ from recollect.retrieval.resident.kernels import Floats, Halfs, Mask, Ranges, Ro
 FLAT = 50_000
 
 # Of each list so many vectors are looked at to find the centres, so often.
-_SAMPLED, _ROUNDS = 40, 6
+_SAMPLED, _ROUNDS = 50, 8
 
-# A search looks into so many times the square root of the number of lists.
-_PROBED = 3.6
+# There are so many times the square root of the number of vectors: more are smaller, and take longer to compare with.
+_LISTS = 2.0
+
+# A search looks into so many times the square root of the number of lists. Chosen on 64,000 sentences of real
+# documents, of whose ten nearest to a question 98 in 100 are to be found.
+_PROBED = 6.0
 
 _AT_ONCE = 8_192
 
@@ -51,7 +55,7 @@ class Lists:
         count = int(embedded.sum())
         if count <= FLAT:
             return cls(None, np.array([0, len(vectors)]), np.zeros((0, vectors.shape[1]), dtype=np.float32))
-        number = round(count**0.5)
+        number = round(_LISTS * count**0.5)
         # Where there are many more than there were, lists have become too long.
         keeps = known is not None and number // 2 <= len(known.centres)
         centres = known.centres if known is not None and keeps else _centres(vectors, np.flatnonzero(embedded), number)
