@@ -31,9 +31,6 @@ _DUPLICATES = queries("duplicates")
 # Rows that are built in memory at once; a document may have a hundred thousand.
 _SLICE = 1_024
 
-# Versions and chunks that are stored with a statement a table: a temporary table costs more round trips than it saves.
-_FEW = 8
-
 # So few rows are stored by one statement: by way of a temporary table it takes five.
 _FEW = 16
 
