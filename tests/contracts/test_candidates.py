@@ -30,6 +30,7 @@ from recollect.retrieval.resident.source import ResidentCandidates
 from recollect.retrieval.sql_candidates import SqlCandidates
 from recollect.store.filters import MatchingVersions
 from recollect.store.store import Store
+from resident import loaded
 
 
 def by_sql(store: Store) -> CandidateSource:
@@ -38,7 +39,7 @@ def by_sql(store: Store) -> CandidateSource:
 
 def from_memory(store: Store) -> CandidateSource:
     held = ResidentCollections(store.resident, budget=2**30)
-    assert held.hold(Scope(), store.collections.get(Scope(), "default"))
+    assert loaded(held, Scope(), store.collections.get(Scope(), "default"))
     return ResidentCandidates(held.find, by_sql(store))
 
 
