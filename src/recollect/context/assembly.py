@@ -121,31 +121,39 @@ _HIDDEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
 )
 # A block's header.
+_BRACKETS = re.compile("[\\[【⟦〔]")
 _HEADER = re.compile(r"[\[【⟦〔](?=\s*sources?\s*[\d#:])", re.IGNORECASE)
 # The lines around a context: alone on a line however written, or in capitals anywhere.
 _EDGE = re.compile(
     r"^\W*(?:(?i:approved\s+context|end\s+of\s+context))\W*$|APPROVED\s+CONTEXT|END\s+OF\s+CONTEXT", re.MULTILINE
 )
-# The line between two blocks.
+# The line between two blocks; three such signs in a row are looked for first, since lines are looked through slowly.
+_RULE = re.compile(r"[-–—−_*=][ \t]*[-–—−_*=][ \t]*[-–—−_*=]")
 _GAP = re.compile(r"^[ \t>]*(?:[-–—−_*=][ \t]*){3,}$", re.MULTILINE)
 # Signs by which servers part the messages of a conversation.
 _ROLE = re.compile(
     r"<{2,}\s*context|context\s*>{2,}|<\|[\w ]*\|>|<\|(?=\w)|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>",
     re.IGNORECASE,
 )
+_MOST_KNOWN_LETTERS = 10_000
 _SIGNS = dict(zip("<>[]|【⟦〔=-–—−_*", "‹›()¦(((·······", strict=True))
 
 
 def without_imitations(text: str) -> str:
     """The text, its imitations of a header, a border or a role changed by single characters; its length is kept."""
-    plain, places = _as_read(text)
+    plain = text if text.isascii() else text.translate(_READ)
+    patterns = _possible(plain)
+    edged = "context" in plain.lower()
+    if not (patterns or edged):
+        return text
+    places = _places(text, plain)
     changed: dict[int, str] = {}
-    for pattern in (_HEADER, _GAP, _ROLE):
+    for pattern in patterns:
         for match in pattern.finditer(plain):
             for at in range(match.start(), match.end()):
                 if plain[at] in _SIGNS:
                     changed[places[at]] = _SIGNS[plain[at]]
-    for match in _EDGE.finditer(plain):
+    for match in _EDGE.finditer(plain) if edged else ():
         for at in range(match.start(), match.end()):
             # "approved·context": to be read, and no line of the prompt.
             changed[places[at]] = "·" if plain[at].isspace() and plain[at] != "\n" else plain[at].lower()
@@ -154,12 +162,36 @@ def without_imitations(text: str) -> str:
     return "".join(changed.get(at, letter) for at, letter in enumerate(text))
 
 
-def _as_read(text: str) -> tuple[str, Sequence[int]]:
-    """The text as a reader takes it, without hidden characters and in plain letters, and where each of them stands."""
-    if text.isascii():
-        return text, range(len(text))
-    shown = [(at, _plain(letter)) for at, letter in enumerate(text) if not _HIDDEN.match(letter)]
-    return "".join(letter for _, letter in shown), [at for at, _ in shown]
+def _possible(plain: str) -> list[re.Pattern[str]]:
+    """The imitations by signs that a text may hold, told by what none of them is without."""
+    bracketed = _BRACKETS.search(plain) is not None
+    held = (
+        (_HEADER, bracketed),
+        (_GAP, _RULE.search(plain) is not None),
+        (_ROLE, bracketed or "<" in plain or ">>" in plain),
+    )
+    return [pattern for pattern, may_be in held if may_be]
+
+
+def _places(text: str, plain: str) -> Sequence[int]:
+    """Where each character of a text as it is read stands in it."""
+    if len(plain) == len(text):
+        return range(len(text))
+    return [at for at, letter in enumerate(text) if not _HIDDEN.match(letter)]
+
+
+class _Read(dict[int, str]):
+    """Each character as a reader takes it: in plain letters, the hidden ones as nothing. Remembers what it met."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        read = "" if _HIDDEN.match(letter) else _plain(letter)
+        if len(self) < _MOST_KNOWN_LETTERS:
+            self[code] = read
+        return read
+
+
+_READ = _Read()
 
 
 def _plain(letter: str) -> str:
@@ -174,7 +206,13 @@ def _plain(letter: str) -> str:
 _LONGEST_PLAUSIBLE = 64
 
 
-def counter_of(token_spans: Callable[[str], Sequence[tuple[int, int]]]) -> Callable[[str], int]:
+# Words that are kept with their tokens.
+_MOST_KNOWN_WORDS, _LONGEST_KNOWN_WORD = 50_000, 40
+
+
+def counter_of(
+    token_spans: Callable[[str], Sequence[tuple[int, int]]], *, by_words: Callable[[], bool] | None = None
+) -> Callable[[str], int]:
     """A counter from a tokenizer that tells where its tokens stand.
 
     What a tokenizer takes for one token though it is very long (an encoded file, a text without spaces in an unknown
@@ -182,6 +220,9 @@ def counter_of(token_spans: Callable[[str], Sequence[tuple[int, int]]]) -> Calla
 
     Args:
         token_spans: From a text to the characters that each of its tokens covers.
+        by_words: Says, once a text is counted, whether a text's tokens are those of what stands between its blanks and
+            line breaks, each for itself. Then the counter remembers what words count, and asks for new ones only.
+            None: they are not.
     """
 
     def count(text: str) -> int:
@@ -190,7 +231,30 @@ def counter_of(token_spans: Callable[[str], Sequence[tuple[int, int]]]) -> Calla
             for start, end in token_spans(text)
         )
 
-    return count
+    if by_words is None:
+        return count
+    counts = _Counts(count)
+
+    def count_words(text: str) -> int:
+        return sum(map(counts.__getitem__, text.replace("\n", " ").split(" "))) if by_words() else count(text)
+
+    return count_words
+
+
+class _Counts(dict[str, int]):
+    """The tokens of each word, looked up without a step of Python for words that were met before."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        super().__init__({"": 0})
+        self._count = count
+
+    def __missing__(self, word: str) -> int:
+        counted = self._count(word)
+        if len(word) <= _LONGEST_KNOWN_WORD:
+            if len(self) >= _MOST_KNOWN_WORDS:
+                self.clear()
+            self[word] = counted
+        return counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,6 +330,17 @@ class TextTokenizer:
         """The ids of the special tokens that the model wants before and after a text."""
         return self._specials
 
+    @cached_property
+    def splits_at_blanks(self) -> bool:
+        """Whether what stands between two blanks or line breaks has the same tokens alone; so far known of BERT's."""
+        read = self._tokenizer
+        kinds = type(read.normalizer).__name__, type(read.pre_tokenizer).__name__
+        # Tokens that a text names may reach across blanks: "[MASK]" takes those before it where a file says so.
+        return kinds == ("BertNormalizer", "BertPreTokenizer") and not any(
+            token.lstrip or token.rstrip or _SPACE.search(token.content)
+            for token in read.get_added_tokens_decoder().values()
+        )
+
     def pair_template(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int]:
         """How the model wants two texts in one sequence.
 

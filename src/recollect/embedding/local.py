@@ -263,6 +263,14 @@ class LocalEmbedder(_LocalModel):
         """
         return self._text_tokenizer().spans_batch(texts)
 
+    def splits_at_blanks(self) -> bool:
+        """Whether a text's tokens are those of what stands between its blanks and line breaks, each for itself.
+
+        Raises:
+            ModelUnavailableError: As for `token_spans`.
+        """
+        return self._text_tokenizer().splits_at_blanks
+
     def _files(self) -> ModelFiles:
         return self._cache.pull(self._model, progress=self._progress)
 

@@ -400,13 +400,21 @@ class Assembly:
         A language model counts for itself where it can (``count_tokens``); of others four bytes are a token. Without
         one, the local embedding model's tokenizer counts.
         """
-        from recollect.context import counter_of, estimate_tokens
+        from recollect.context import estimate_tokens
 
         if self.chat_model is not None:
             own: Callable[[str], int] = getattr(self.chat_model, "count_tokens", estimate_tokens)
             return own
+        return self._embedder_counter
+
+    @cached_property
+    def _embedder_counter(self) -> Callable[[str], int]:
+        from recollect.context import counter_of, estimate_tokens
+
         token_spans: Tokenize | None = getattr(self.embedder, "token_spans", None)
-        return estimate_tokens if token_spans is None else counter_of(token_spans)
+        if token_spans is None:
+            return estimate_tokens
+        return counter_of(token_spans, by_words=getattr(self.embedder, "splits_at_blanks", None))
 
     @property
     def searcher(self) -> Searcher:

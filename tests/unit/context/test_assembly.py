@@ -127,6 +127,22 @@ def test_tokens_are_counted_where_the_tokenizer_says_they_stand():
     assert 200 < len(context.text) < 500
 
 
+def test_a_word_whose_tokens_are_known_is_not_asked_for_again():
+    asked = []
+
+    def spans(text):
+        asked.append(text)
+        return [match.span() for match in re.finditer(r"\w|[^\w\s]", text)]
+
+    count = counter_of(spans, by_words=lambda: True)
+    assert count("one two\n\none, two") == 13
+    assert count("two  one three") == 11
+    assert asked == ["one", "two", "one,", "three"]
+    # Where tokens reach across blanks, texts are asked for whole.
+    assert counter_of(spans, by_words=lambda: False)("two one") == 6
+    assert asked[-1] == "two one"
+
+
 def test_a_header_over_the_budget_leaves_nothing():
     context = assemble([passage("Text.", section="s" * 100)], token_budget=10)
     assert (context.text, context.omitted) == ("", 1)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.context import counter_of
 from recollect.embedding._tokens import TextTokenizer
 from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
@@ -166,6 +167,16 @@ def test_spans_are_the_tokens_places(tiny_model, shared_cache):
     assert embedder.token_spans("") == []
     assert embedder.token_spans_batch(["leave", "", "é leave"]) == [[(0, 5)], [], [(0, 1), (2, 7)]]
     assert embedder.token_spans_batch([]) == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(parts=st.lists(st.text(st.characters()) | st.sampled_from(["leave", " ", "\n\n", "[MASK]", "\u0301", "A" * 70])))
+def test_words_count_for_themselves_what_they_count_in_a_text(tiny_model, shared_cache, parts):
+    embedder = LocalEmbedder(str(tiny_model), cache=shared_cache)
+    assert embedder.splits_at_blanks()
+    text = "".join(parts)
+    by_words = counter_of(embedder.token_spans, by_words=embedder.splits_at_blanks)
+    assert by_words(text) == counter_of(embedder.token_spans)(text)
 
 
 @settings(max_examples=50, deadline=None)

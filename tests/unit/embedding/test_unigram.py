@@ -78,6 +78,7 @@ def test_words_names_and_signs(both: tuple[TextTokenizer, TextTokenizer]) -> Non
     ]  # fmt: skip
     assert light.ids_batch(texts) == full.ids_batch(texts)
     assert light.specials == full.specials == ((0,), (2,))
+    assert not full.splits_at_blanks
 
 
 @given(st.text(st.sampled_from([*"".join(PIECES), *"cü海 \t\u0301\u200dX"])))
