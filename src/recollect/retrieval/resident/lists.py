@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recollect.retrieval.resident import kernels
 from recollect.retrieval.resident.kernels import Floats, Halfs, Mask, Ranges, Rows
 
 #: Up to so many vectors all of their codes are compared: it takes no longer than looking for the nearest lists.
@@ -36,12 +37,12 @@ class Lists:
     Attributes:
         rows: Shape (rows,): the first list's, then the second's, …; None: there is one list, in the order of the rows.
         starts: Shape (lists + 1,): where each begins.
-        centres: Shape (lists, dimension), of length 1.
+        centres: Shape (lists, dimension), of length 1, as far as half precision goes.
     """
 
     rows: Rows | None
     starts: npt.NDArray[np.int64]
-    centres: Floats
+    centres: Halfs
 
     @classmethod
     def of(cls, vectors: Halfs, embedded: Mask, known: Lists | None = None) -> Lists:
@@ -54,7 +55,7 @@ class Lists:
         """
         count = int(embedded.sum())
         if count <= FLAT:
-            return cls(None, np.array([0, len(vectors)]), np.zeros((0, vectors.shape[1]), dtype=np.float32))
+            return cls(None, np.array([0, len(vectors)]), np.zeros((0, vectors.shape[1]), dtype=np.float16))
         number = round(_LISTS * count**0.5)
         # Where there are many more than there were, lists have become too long.
         keeps = known is not None and number // 2 <= len(known.centres)
@@ -78,7 +79,8 @@ class Lists:
         if self.rows is None:
             return self.starts[None]
         number = min(len(self.centres), round(_PROBED * (len(self.centres) / max(share, 1e-9)) ** 0.5))
-        near = self.centres @ query
+        # Not by BLAS, whose threads wait for one another where several search.
+        near = kernels.products(self.centres, query, np.arange(len(self.centres), dtype=np.int32))
         chosen = np.argpartition(near, len(near) - number)[len(near) - number :]
         return between(self.starts, chosen)
 
@@ -98,7 +100,7 @@ def between(starts: npt.NDArray[np.int64], chosen: npt.NDArray[np.intp]) -> Rang
     return found
 
 
-def _centres(vectors: Halfs, embedded: npt.NDArray[np.intp], number: int) -> Floats:
+def _centres(vectors: Halfs, embedded: npt.NDArray[np.intp], number: int) -> Halfs:
     random = np.random.default_rng(number)
     sample = vectors[np.sort(random.choice(embedded, min(len(embedded), _SAMPLED * number), replace=False))]
     centres = _of_length_1(sample[random.choice(len(sample), number, replace=False)].astype(np.float32))
@@ -109,12 +111,12 @@ def _centres(vectors: Halfs, embedded: npt.NDArray[np.intp], number: int) -> Flo
         # A list that nobody is nearest to keeps its centre.
         centres[distinct] = np.add.reduceat(_of_length_1(sample[order].astype(np.float32)), begins, axis=0)
         centres = _of_length_1(centres)
-    return centres
+    return centres.astype(np.float16)
 
 
-def _nearest(vectors: Halfs, centres: Floats) -> npt.NDArray[np.int32]:
+def _nearest(vectors: Halfs, centres: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     """The centre that each vector is nearest to."""
-    found = np.empty(len(vectors), dtype=np.int32)
+    found, centres = np.empty(len(vectors), dtype=np.int32), centres.astype(np.float32)
     for start in range(0, len(vectors), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         found[some] = np.argmax(vectors[some].astype(np.float32) @ centres.T, axis=1)
