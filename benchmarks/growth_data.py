@@ -211,9 +211,9 @@ def _corpus(folder: Path, sizes: Sizes, sentences: synthetic.Sentences, pending:
 
 def import_line(source: str, paragraphs: Sequence[str], vectors: np.ndarray, metadata: dict[str, int]) -> str:
     """A document as ``recollect import`` reads it: in the flat form where it is a single chunk."""
-    from recollect.ingest.records import packed
+    from recollect.store.export import packed_vector
 
-    numbers = packed(vectors)
+    numbers = [packed_vector(vector) for vector in vectors]
     kept, granted = described(metadata)
     # A first line that looks like a heading would be the title of all chunks, which the exact answers know nothing of.
     about = f'"title":"{source}","metadata":{json.dumps(kept)},"permissions":{json.dumps(granted)}'

@@ -341,12 +341,6 @@ def _embeddings(given: Sequence[ChunkRecord]) -> np.ndarray[Any, np.dtype[np.flo
     return result
 
 
-def packed(vectors: np.ndarray[Any, Any]) -> list[str]:
-    """The rows of an array, any float type, as lines have them (``vector``)."""
-    rows = np.ascontiguousarray(vectors, dtype="<f2")
-    return [base64.b64encode(row).decode("ascii") for row in rows]
-
-
 def _unpacked(vector: bytes | None) -> np.ndarray[Any, Any]:
     try:
         return np.frombuffer(binascii.a2b_base64(vector or b"", strict_mode=True), dtype="<f2")

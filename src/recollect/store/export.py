@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psycopg.rows import TupleRow
 
@@ -17,6 +17,9 @@ from recollect.store.database import Connection, Repository, rows
 from recollect.store.files import stored_pieces
 from recollect.store.rights import access_params, may_find, may_read_version, owns_nothing
 from recollect.store.sql import queries
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _SQL = queries("export")
 
@@ -93,6 +96,11 @@ def _messages(connection: Connection, scope: Scope, document_ids: list[int]) -> 
     }
 
 
+def packed_vector(vector: np.ndarray[Any, Any]) -> str:
+    """A vector of any float type as lines have it (``vector``): half precision, little-endian, base64."""
+    return b64encode(vector.astype("<f2").tobytes()).decode("ascii")
+
+
 def _chunks(
     connection: Connection, scope: Scope, collection: Collection, version_ids: list[int]
 ) -> dict[int, list[dict[str, Any]]]:
@@ -104,7 +112,7 @@ def _chunks(
         chunk = {
             "start_offset": start,
             "end_offset": end,
-            "vector": b64encode(embedding.to_numpy().astype("<f2")).decode("ascii"),
+            "vector": packed_vector(embedding.to_numpy()),
             "section": section,
             "page": page,
             "token_count": token_count,
