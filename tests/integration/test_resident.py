@@ -23,7 +23,7 @@ from recollect.model.collection import Collection
 from recollect.retrieval import search
 from recollect.retrieval.candidates import CandidateRequest, Candidates, Stopwatch
 from recollect.retrieval.enhance.plan import QueryPlan
-from recollect.retrieval.resident import generation, kernels
+from recollect.retrieval.resident import generation, kernels, lists
 from recollect.retrieval.resident.collections import ResidentCollections
 from recollect.retrieval.resident.segment import Segment
 from recollect.retrieval.resident.source import ResidentCandidates
@@ -147,8 +147,13 @@ def same(found: Candidates, expected: Candidates) -> None:
     assert dict(found.weights) == pytest.approx(dict(expected.weights))
 
 
-@pytest.fixture(params=["compiled", "numpy"])
+@pytest.fixture(params=["compiled", "numpy", "lists"])
 def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By which loops copies are searched; "lists": as large ones are, with every list looked into."""
+    if request.param == "lists":
+        monkeypatch.setattr(generation, "EXACT_CHUNKS", 0)
+        monkeypatch.setattr(lists, "FLAT", 4)
+        monkeypatch.setattr(lists, "_PROBED", 1e9)
     if request.param == "numpy":
         monkeypatch.setattr(kernels, "compiled", None)
     elif kernels.compiled is None:
