@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import TYPE_CHECKING
 
 from recollect.languages import AUTO, DEFAULT_LANGUAGE, certain_language, language_of_text
 from recollect.languages.detection import simplified
-from recollect.model.answer import REFUSAL
+from recollect.model.answer import REFUSAL, Answer
 
-# The sentence that refuses an answer, in the language of the question. Pure.
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from recollect.model.answer import Nearest, ShownPassage, UnsupportedSentence
+
+# The sentences that stand in place of an answer, in the language of the question. Pure.
 
 
 #: By language; ``REFUSAL`` in all others.
@@ -39,6 +45,61 @@ REFUSALS = {
     "zh": "在已批准的知识库中，我没有关于这方面的信息。",
     "zh-Hant": "在已核准的知識庫中，我沒有關於這方面的資訊。",
 }
+#: What introduces passages that may help, by language; English in all others.
+OFFERS = {
+    "ar": "لم يُعثر على إجابة دقيقة. قد تساعدك هذه المقاطع:",
+    "da": "Der blev ikke fundet et præcist svar. Disse tekststeder kan måske hjælpe:",
+    "de": "Keine genaue Antwort gefunden. Diese Textstellen helfen vielleicht weiter:",
+    "el": "Δεν βρέθηκε ακριβής απάντηση. Αυτά τα αποσπάσματα ίσως βοηθήσουν:",
+    "en": "No exact answer found. These passages may help:",
+    "es": "No se ha encontrado una respuesta exacta. Estos pasajes pueden ayudar:",
+    "fr": "Aucune réponse exacte n'a été trouvée. Ces passages peuvent aider :",
+    "hi": "कोई सटीक उत्तर नहीं मिला। ये अंश मदद कर सकते हैं:",
+    "it": "Nessuna risposta esatta trovata. Questi passaggi possono aiutare:",
+    "ja": "正確な答えは見つかりませんでした。次の箇所が参考になるかもしれません:",
+    "ko": "정확한 답을 찾지 못했습니다. 다음 구절이 도움이 될 수 있습니다:",
+    "nl": "Geen exact antwoord gevonden. Deze passages kunnen helpen:",
+    "no": "Fant ikke noe nøyaktig svar. Disse tekststedene kan kanskje hjelpe:",
+    "pl": "Nie znaleziono dokładnej odpowiedzi. Te fragmenty mogą pomóc:",
+    "pt": "Nenhuma resposta exata encontrada. Estas passagens podem ajudar:",
+    "ro": "Nu s-a găsit un răspuns exact. Aceste pasaje pot fi de ajutor:",
+    "ru": "Точный ответ не найден. Эти отрывки могут помочь:",
+    "sv": "Inget exakt svar hittades. De här textställena kan hjälpa:",
+    "th": "ไม่พบคำตอบที่ตรงกับคำถาม ข้อความเหล่านี้อาจช่วยได้:",
+    "tr": "Kesin bir yanıt bulunamadı. Şu bölümler yardımcı olabilir:",
+    "uk": "Точної відповіді не знайдено. Ці уривки можуть допомогти:",
+    "vi": "Không tìm thấy câu trả lời chính xác. Các đoạn sau có thể hữu ích:",
+    "zh": "未找到确切答案。以下段落可能有帮助：",
+    "zh-Hant": "未找到確切答案。以下段落可能有幫助：",
+}
+
+
+def without_answer(
+    question: str,
+    passages: Sequence[ShownPassage],
+    *,
+    language: str,
+    nearest: Nearest | None = None,
+    unsupported: Iterable[UnsupportedSentence] = (),
+) -> Answer:
+    """What is replied where there is no answer: the passages that may help, or that nothing was found.
+
+    Args:
+        question: As asked.
+        passages: That may help; none: nothing relevant was found.
+        language: ISO 639-1 code of the texts that it is asked of.
+        nearest: The evidence that fell short.
+        unsupported: Sentences of a language model that were not shown.
+    """
+    return Answer(
+        question=question,
+        text=sentence_of(OFFERS, question, language) if passages else refusal_of(question, language),
+        outcome="passages" if passages else "none",
+        citations=(),
+        passages=tuple(passages),
+        nearest=nearest,
+        unsupported=tuple(unsupported),
+    )
 
 
 def refusal_of(question: str, language: str = "en") -> str:
@@ -48,13 +109,18 @@ def refusal_of(question: str, language: str = "en") -> str:
         question: As asked.
         language: ISO 639-1 code of the texts that it is asked of; ``auto``, or one without a sentence: English.
     """
+    return sentence_of(REFUSALS, question, language)
+
+
+def sentence_of(sentences: Mapping[str, str], question: str, language: str) -> str:
+    """The sentence in the language of the question, where that is certain; else in that of the texts, or in English."""
     texts = None if language == AUTO else language
     asked = language_of_text(question, expected=texts)
     if asked != texts:
         asked = certain_language(question) or texts or DEFAULT_LANGUAGE
     if asked == "zh" and simplified(question) != question:
         asked = "zh-Hant"
-    return REFUSALS.get(asked, REFUSAL)
+    return sentences.get(asked, sentences[DEFAULT_LANGUAGE])
 
 
 # What a model calls that which it was shown. A "policy" or a "contract" is something that it tells about.
@@ -121,7 +187,7 @@ _PLEASANTRY = re.compile(
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a model's text is the refusal sentence in one of its languages, or begins with it.
+    """Whether a model's text is the refusal sentence in one of its languages, or begins with it; or offers passages.
 
     Typographic apostrophes, quotation marks, emphasis, case and line breaks make no difference. The sentence behind
     a partial answer does not make that answer a refusal.
@@ -146,7 +212,7 @@ def is_pleasantry(sentence: str) -> bool:
 
 @cache
 def _bare_refusals() -> tuple[str, ...]:
-    return tuple(map(_bare, REFUSALS.values()))
+    return tuple(map(_bare, (*REFUSALS.values(), *OFFERS.values())))
 
 
 def _bare(text: str) -> str:

@@ -11,12 +11,13 @@ from recollect.answer._kinds import lacks_price
 from recollect.answer._language import language_of_passages
 from recollect.answer._question import Asked, in_range, is_code, understand, words_of
 from recollect.answer._scoring import Evidence, Region, Weights, coverage, gather, weighted_terms
-from recollect.answer.absence import refusal_of
+from recollect.answer.absence import without_answer
+from recollect.answer.passages import helpful_passages
 from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text
 from recollect.model import Answer, Citation, RetrievedContext
-from recollect.model.answer import Nearest
+from recollect.model.answer import Nearest, ShownPassage
 from recollect.retrieval.analysis import Analyzer, analyzer_of
 from recollect.retrieval.relevance import as_the_default, tells_meaning
 
@@ -74,6 +75,7 @@ class Reading:
         evidence: Every quotable piece, best first.
         chosen: The pieces to quote, in reading order.
         support: What the refusal rule judges; None where there is nothing to quote.
+        language: ISO 639-1 code of the passages.
         told: The figure asked for with its names, where the first of the chosen is a row with a column of the one year
             asked for.
     """
@@ -81,6 +83,7 @@ class Reading:
     evidence: tuple[Evidence, ...]
     chosen: tuple[Evidence, ...]
     support: Support | None
+    language: str = "en"
     told: str | None = None
 
 
@@ -94,7 +97,7 @@ def extract_answer(
     options: ExtractionOptions | None = None,
     wordings: Sequence[Wording] = (),
 ) -> Answer:
-    """Answer a question with sentences of the passages, each with a citation, or refuse.
+    """Answer a question with sentences of the passages, each with a citation, or show the passages that may help.
 
     Args:
         question: In plain words.
@@ -108,8 +111,8 @@ def extract_answer(
     Returns:
         An answer whose quotes are exactly the documents' characters; in its text, line breaks become spaces, and of a
         table's row with a column of the year asked for, the figure stands there with the names of column and row.
-        A refusal, in the question's language, where no passage, or no passage's sentence, supports an answer; it names
-        what came nearest.
+        Where no sentence supports an answer, the passages that may help, under a sentence in the question's language;
+        none where nothing is relevant. It names what came nearest.
 
     Raises:
         UsageError: The question is empty.
@@ -126,13 +129,27 @@ def extract_answer(
         wordings=wordings,
     )
     if reading.support is None or not reading.chosen or options.rule.refuses(reading.support):
-        nearest = _nearest(reading, options.rule)
-        text = refusal_of(question, language_of_passages(language, passages) if passages else AUTO)
-        return Answer(question=question, text=text, refused=True, citations=(), nearest=nearest)
+        return without_answer(
+            question,
+            helpful(reading, passages, options),
+            language=language_of_passages(language, passages) if passages else AUTO,
+            nearest=_nearest(reading, options.rule),
+        )
     quotes = _quotes(reading.chosen, options.max_sentences)
     citations = tuple(_citation(marker, *quote) for marker, quote in enumerate(quotes, start=1))
     text = _text(reading, quotes, citations)
-    return Answer(question=question, text=text, refused=False, citations=citations)
+    return Answer(question=question, text=text, outcome="answer", citations=citations)
+
+
+def helpful(
+    reading: Reading, passages: Sequence[RetrievedContext], options: ExtractionOptions
+) -> tuple[ShownPassage, ...]:
+    """The passages that may help; none where even the most relevant one is not relevant."""
+    relevance = reading.support.relevance if reading.support else None
+    if relevance is not None and relevance < options.rule.min_relevance:
+        return ()
+    used = passages[: options.max_passages]
+    return helpful_passages(reading.evidence, used, language=reading.language)
 
 
 def read(
@@ -165,13 +182,13 @@ def read(
         scaled=float if crossing else as_the_default(embedder.model_name),
     )
     if not evidence:
-        return Reading((), (), None)
+        return Reading((), (), None, language)
     wanted = weighted_terms(asked.terms, [piece.terms for piece in evidence])
     chosen = _choose(asked, evidence, options)
     support = _support(asked, used, evidence, chosen, wanted, analyzer)
     if not chosen[0].by_meaning:
         support = replace(support, words=chosen[0].score)
-    return Reading(tuple(evidence), tuple(chosen), support, _told(asked, chosen[0]))
+    return Reading(tuple(evidence), tuple(chosen), support, language, _told(asked, chosen[0]))
 
 
 def _told(asked: Asked, best: Evidence) -> str | None:

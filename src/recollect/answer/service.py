@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 
 from recollect.answer._language import language_of_passages
-from recollect.answer.extractive import ExtractionOptions, extract_answer
+from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, read
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, PromptTemplate, build_prompt
 from recollect.answer.verification import Verifier
-from recollect.answer.writing import AnswerEvent, Treatment, Writing
+from recollect.answer.writing import AnswerEvent, Decided, Treatment, Writing
 from recollect.context import estimate_tokens
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
@@ -146,7 +146,8 @@ async def stream_answer(
     """Answer a question from passages, in pieces: checked text as it comes, and at the end the ``Answer``.
 
     With a language model each piece is a whole sentence, checked against the passages before it is yielded, its markers
-    numbered as in the final text: the pieces join to it. Behind a piece come the citations that it makes and the
+    numbered as in the final text: the pieces join to it. Before the first piece comes `Decided`: whether it is an
+    answer, passages that may help, or nothing. Behind a piece come the citations that it makes and the
     `UnsupportedSentence` that it is, if it is one. Where an unsupported sentence can still change what stands before it
     (``retry``, ``refuse``), everything comes when the model has ended. Without a language model there is one piece,
     computed in the calling thread.
@@ -181,6 +182,7 @@ async def stream_answer(
             wordings=options.wordings,
         )
         if chat_model is None or reply.refused:
+            yield Decided(reply.outcome)
             yield reply.text
             yield _timed(reply, started)
             return
@@ -203,6 +205,19 @@ async def stream_answer(
         max_tokens=options.max_tokens,
         count_tokens=options.count_tokens or estimate_tokens,
         drafts=options.drafts,
+        helpful=lambda: helpful(
+            read(
+                question,
+                readable,
+                embedder=embedder,
+                analyzer=analyzer,
+                language=language,
+                options=options.extraction,
+                wordings=options.wordings,
+            ),
+            readable,
+            options.extraction,
+        ),
     )
     async for event in writing.events(question):
         yield _timed(event, started) if isinstance(event, Answer) else event

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from recollect.answer import absence
 from recollect.answer._units import quotable_units
-from recollect.answer.absence import refusal_of
+from recollect.answer.absence import without_answer
 from recollect.answer.statements import MARKER, Statement, StatementStream, marker_numbers
 from recollect.answer.verification import Verifier
 from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
 from recollect.model import Answer, Citation, RetrievedContext, TokenUsage, UnsupportedSentence
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from recollect.answer.prompt import Prompt
     from recollect.answer.verification import Support, Verdict
+    from recollect.model.answer import Outcome, ShownPassage
 
 
 # What a language model writes becomes an answer: checked, its markers numbered, its citations at exact characters.
@@ -66,12 +67,14 @@ class WrittenAnswer:
         passages: These sources.
         language: ISO 639-1 code, for sentence boundaries.
         removes: Whether unsupported statements are left out.
+        helpful: The passages that may help where it is no answer.
     """
 
     verifier: Verifier
     passages: Sequence[RetrievedContext]
     language: str = "en"
     removes: bool = False
+    helpful: Callable[[], Sequence[ShownPassage]] = tuple
     heard: str = ""
     refused: bool = False
     _text: str = ""
@@ -116,9 +119,11 @@ class WrittenAnswer:
                 self.refused = True
         unsupported = tuple(sorted(self._unsupported, key=lambda one: one.start_offset or 0))
         if self.refused or not text:
-            return refused_answer(question, self.language, unsupported)
+            return without_answer(
+                question, self.helpful(), language=self.language, unsupported=map(_without_place, unsupported)
+            )
         citations = tuple(self._citation(number) for number in self._numbers)
-        return Answer(question=question, text=text, refused=False, citations=citations, unsupported=unsupported)
+        return Answer(question=question, text=text, outcome="answer", citations=citations, unsupported=unsupported)
 
     def _released(self) -> list[CheckedSentence]:
         shown = [self._shown(statement, verdict) for statement, verdict in self._held]
@@ -217,15 +222,9 @@ class WrittenAnswer:
         )
 
 
-def refused_answer(question: str, language: str, unsupported: Iterable[UnsupportedSentence]) -> Answer:
-    """A refusal in place of what a model wrote, which tells its unsupported sentences without where they stood."""
-    return Answer(
-        question=question,
-        text=refusal_of(question, language),
-        refused=True,
-        citations=(),
-        unsupported=tuple(replace(one, start_offset=None, end_offset=None) for one in unsupported),
-    )
+def _without_place(sentence: UnsupportedSentence) -> UnsupportedSentence:
+    """What is told of a sentence of an answer that is not shown."""
+    return replace(sentence, start_offset=None, end_offset=None)
 
 
 def _unsupported(text: str, start: int | None, verdict: Verdict) -> UnsupportedSentence:
@@ -262,8 +261,16 @@ class Draft:
     text: str
 
 
-#: What a stream yields: checked text, then what it cites and what is wrong with it; at the end the whole answer.
-AnswerEvent: TypeAlias = "str | Citation | UnsupportedSentence | Draft | Answer"
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What becomes of the question, before the first text is shown."""
+
+    outcome: Outcome
+
+
+#: What a stream yields: what becomes of the question; checked text, then what it cites and what is wrong with it; at
+#: the end the whole answer.
+AnswerEvent: TypeAlias = "Decided | str | Citation | UnsupportedSentence | Draft | Answer"
 
 _AGAIN = (
     "Some sentences of your answer are not supported by the sources:\n{faults}\n\n"
@@ -284,6 +291,7 @@ class Writing:
         max_tokens: The longest answer; None: the model's own limit.
         count_tokens: Counts what the model's server does not tell.
         drafts: Whether what is not checked yet comes too, where all of it will be shown.
+        helpful: The passages that may help where the model writes no answer.
     """
 
     def __init__(
@@ -297,6 +305,7 @@ class Writing:
         max_tokens: int | None,
         count_tokens: Callable[[str], int],
         drafts: bool = False,
+        helpful: Callable[[], Sequence[ShownPassage]] = tuple,
     ) -> None:
         self._prompt = prompt
         self._verifier = verifier
@@ -306,6 +315,7 @@ class Writing:
         self._max_tokens = max_tokens
         self._count_tokens = count_tokens
         self._drafts = drafts and treatment == "mark"
+        self._helpful = helpful
         self._usage = TokenUsage(input_tokens=0, output_tokens=0, requests=0)
 
     async def events(self, question: str) -> AsyncIterator[AnswerEvent]:
@@ -323,11 +333,15 @@ class Writing:
                 if isinstance(piece, Draft):
                     yield piece
                     continue
+                if not shown:
+                    yield Decided("answer")
                 shown = True
                 for event in _events(piece):
                     yield event
-            reply = written.answer(question)
+            # In a thread: where it is none, passages that may help are looked for.
+            reply = await asyncio.to_thread(written.answer, question)
             if not shown:
+                yield Decided(reply.outcome)
                 yield reply.text
         yield replace(reply, model=self._model.model_name, usage=self._usage)
 
@@ -336,21 +350,28 @@ class Writing:
         written = self._nothing_written()
         async for _ in self._round(self._prompt.messages, written):
             pass
-        reply = written.answer(question)
+        reply = await asyncio.to_thread(written.answer, question)
         if reply.refused or not reply.unsupported:
             return reply
         if self._treatment == "refuse":
-            return refused_answer(question, self._language, reply.unsupported)
+            return without_answer(
+                question,
+                self._helpful(),
+                language=self._language,
+                unsupported=map(_without_place, reply.unsupported),
+            )
         faults = "\n".join(f"- {one.text} ({one.detail})" for one in reply.unsupported)
         again = (ChatMessage("assistant", written.heard), ChatMessage("user", _AGAIN.format(faults=faults)))
         second = self._nothing_written()
         async for _ in self._round((*self._prompt.messages, *again), second):
             pass
-        return second.answer(question)
+        return await asyncio.to_thread(second.answer, question)
 
     def _nothing_written(self) -> WrittenAnswer:
         removes = self._treatment == "remove"
-        return WrittenAnswer(self._verifier, self._prompt.passages, self._language, removes=removes)
+        return WrittenAnswer(
+            self._verifier, self._prompt.passages, self._language, removes=removes, helpful=self._helpful
+        )
 
     async def _round(
         self, messages: Sequence[ChatMessage], written: WrittenAnswer
@@ -392,7 +413,7 @@ class Writing:
 
 
 def _all_of(reply: Answer) -> tuple[AnswerEvent, ...]:
-    return (reply.text, *reply.citations, *reply.unsupported)
+    return (Decided(reply.outcome), reply.text, *reply.citations, *reply.unsupported)
 
 
 def _events(sentence: CheckedSentence) -> tuple[AnswerEvent, ...]:

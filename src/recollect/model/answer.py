@@ -12,6 +12,10 @@ from recollect.model.record import Public, PublicIfAny, PublicIfKnown, Record, p
 
 REFUSAL = "I don't have information about that in the approved knowledge base."
 
+#: What became of a question. ``answer``: the evidence is strong, and the text answers; ``passages``: no exact answer
+#: was found, and the passages that came nearest are shown; ``none``: nothing relevant was found.
+Outcome = Literal["answer", "passages", "none"]
+
 #: Why a sentence of a language model counts as unsupported. ``uncited``: the whole answer cites nothing; ``no_source``:
 #: a marker names no source that was given; ``wrong_source``: the source cited does not say it, or does not speak of it;
 #: ``no_evidence``: no source says it; ``number``, ``date``, ``name``, ``identifier``: one of them is not in the
@@ -61,6 +65,53 @@ class Citation(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Highlight(Record):
+    """Characters of a shown passage that speak for it most.
+
+    Attributes:
+        start_offset: Where they begin in the document's content.
+        end_offset: Just behind the last one.
+    """
+
+    start_offset: Public[int]
+    end_offset: Public[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPassage(Record):
+    """A passage that may help where no exact answer was found.
+
+    ``text`` is exactly ``content[start_offset:end_offset]`` of the document's current version.
+
+    Attributes:
+        marker: Its number, from 1.
+        section: Titles of the headings that it stands under, joined by `` > ``; None outside any section.
+        page: The page that it begins on, from 1; None where the format has no pages.
+        highlights: The sentences in it that are closest to the question, in order.
+        department: The document's.
+        notes: Why it is not the last word; see `recollect.model.PassageNote`.
+        collection: Where the document is, in an answer from several collections; None: in the one that was asked.
+        server: The remote whose document it is; None: this store's. ``document_id`` is negative then.
+        id: The id that the document was given (`Document.id`); None: its source identifies it.
+    """
+
+    marker: Public[int]
+    document_id: Public[int]
+    source: Public[str]
+    department: Public[str | None] = None
+    section: Public[str | None]
+    page: Public[int | None]
+    start_offset: Public[int]
+    end_offset: Public[int]
+    text: Public[str]
+    highlights: Public[tuple[Highlight, ...]]
+    notes: PublicIfAny[tuple[PassageNote, ...]] = ()
+    collection: PublicIfKnown[str | None] = None
+    server: PublicIfKnown[str | None] = None
+    id: PublicIfKnown[str | None] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedSentence(Record):
     """A sentence that a language model wrote and the sources do not support.
 
@@ -102,9 +153,10 @@ class Answer(Record):
 
     Attributes:
         question: As asked.
-        text: The answer, with markers such as ``[1]``; the refusal sentence where nothing supports one.
-        refused: Whether it is a refusal.
-        citations: In order of their markers; empty for a refusal.
+        text: The answer, with markers such as ``[1]``; otherwise a sentence that says that there is none.
+        outcome: Whether it is an answer, passages that may help, or nothing.
+        citations: In order of their markers; empty where there is no answer.
+        passages: What may help where no exact answer was found, best first; empty for another outcome.
         timings_ms: Milliseconds by stage.
         nearest: For a refusal without a language model: the evidence that fell short; None where there was none.
         model: The language model that wrote it; None where none was asked.
@@ -118,8 +170,9 @@ class Answer(Record):
 
     question: Public[str]
     text: Annotated[str, public_as("answer")]
-    refused: Public[bool]
+    outcome: Public[Outcome]
     citations: Public[tuple[Citation, ...]]
+    passages: Public[tuple[ShownPassage, ...]] = ()
     timings_ms: Public[Mapping[str, float]] = field(default_factory=dict)
     nearest: PublicIfKnown[Nearest | None] = None
     model: Public[str | None] = None
@@ -127,6 +180,12 @@ class Answer(Record):
     unsupported: Public[tuple[UnsupportedSentence, ...]] = ()
     rewritten_question: Public[str | None] = None
     warnings: PublicIfAny[tuple[str, ...]] = ()
+
+    @property
+    @public
+    def refused(self) -> bool:
+        """Whether it is no answer: its outcome is ``passages`` or ``none``."""
+        return self.outcome != "answer"
 
     @property
     @public

@@ -619,7 +619,7 @@ def helped(
     if model is None:
         said = _without_model(messages)
         yield said
-        yield Answer(question=prompt, text=said, refused=False, citations=())
+        yield Answer(question=prompt, text=said, outcome="answer", citations=())
         return
     text, usage = "", None
     for item in iterate(model.stream(messages, max_tokens=max_tokens)):
@@ -630,7 +630,7 @@ def helped(
         else:
             text += item
             yield item
-    yield Answer(question=prompt, text=text, refused=False, citations=(), model=model.model_name, usage=usage)
+    yield Answer(question=prompt, text=text, outcome="answer", citations=(), model=model.model_name, usage=usage)
 
 
 def _without_model(messages: Sequence[ChatMessage]) -> str:
