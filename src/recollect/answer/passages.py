@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from recollect.answer._scoring import join_passages
 from recollect.answer._units import quotable_units
 from recollect.model.answer import Highlight, ShownPassage
 
@@ -17,69 +18,91 @@ if TYPE_CHECKING:
 #: So many passages at most, and so many characters of all of them: what people read before they search themselves.
 MOST_PASSAGES = 3
 MOST_CHARACTERS = 1_200
-# What of a passage's room is given to what stands before its best sentence: a label's command, list or rows follow it.
-_BEFORE = 0.3
+# With less room than this left, no further passage is begun.
+_FEWEST_CHARACTERS = 80
 
 
 def helpful_passages(
     evidence: Sequence[Evidence], passages: Sequence[RetrievedContext], *, language: str = "en"
 ) -> tuple[ShownPassage, ...]:
-    """The best passages, each cut to the sentences around the one that fits the question best.
+    """The best passages, whole, as far as the room goes: what follows a label stands in them.
 
     Args:
-        evidence: The quotable pieces of the passages, best first.
+        evidence: The quotable pieces of the passages, best first; the best one of each is marked.
         passages: Best first, as a search found them.
         language: ISO 639-1 code, for sentence boundaries.
 
     Returns:
-        At most ``MOST_PASSAGES`` of together at most ``MOST_CHARACTERS`` characters, best first, none twice; each is
-        exact characters of its document. Empty without evidence.
+        At most ``MOST_PASSAGES`` of together at most ``MOST_CHARACTERS`` characters, best first; those that touch are
+        one. Each is exact characters of its document, and none overlap.
     """
-    best = _best_pieces(evidence, passages)
-    shown: list[ShownPassage] = []
-    taken: list[tuple[Region, int, int]] = []
-    left = MOST_CHARACTERS
-    for piece in best:
-        if len(shown) == MOST_PASSAGES or left <= 0:
-            break
-        start, end = _window(piece, left // (MOST_PASSAGES - len(shown)), language)
-        if any(region is piece.region and start < stop and begin < end for region, begin, stop in taken):
-            continue
-        taken.append((piece.region, start, end))
-        left -= end - start
-        shown.append(_shown(len(shown) + 1, piece, start, end))
-    return tuple(shown)
+    regions = join_passages(passages)
+    stretches: list[_Stretch] = []
+    room = MOST_CHARACTERS
+    for passage in passages:
+        region = next(one for one in regions if any(own is passage for own in one.passages))
+        begin = passage.start_offset - region.start_offset
+        new = _Stretch(region, begin, begin + len(passage.content))
+        touched = next((one for one in stretches if one.touches(new)), None)
+        if touched is not None:
+            joined = _Stretch(region, min(touched.start, new.start), max(touched.end, new.end))
+            grown = len(joined) - len(touched)
+            if grown <= room and not any(one.touches(joined) for one in stretches if one is not touched):
+                stretches[stretches.index(touched)] = joined
+                room -= grown
+        elif len(stretches) < MOST_PASSAGES and room >= _FEWEST_CHARACTERS:
+            if len(new) > room:
+                new = _cut(new, _best_of(evidence, new), room, language)
+            stretches.append(new)
+            room -= len(new)
+    return tuple(
+        _shown(marker, one, _best_of(evidence, one)) for marker, one in enumerate(stretches, start=1) if len(one)
+    )
 
 
-def _best_pieces(evidence: Sequence[Evidence], passages: Sequence[RetrievedContext]) -> list[Evidence]:
-    """Of each passage the piece that fits best, in the order of the search; the best of all comes first."""
-    order = {(one.document_id, one.start_offset): rank for rank, one in enumerate(passages)}
-    own: dict[tuple[int, int], Evidence] = {}
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Characters of a region's text."""
+
+    region: Region
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def touches(self, other: _Stretch) -> bool:
+        """Whether nothing but blanks stands between them."""
+        if self.region is not other.region:
+            return False
+        first, second = sorted((self, other), key=lambda one: one.start)
+        return not self.region.text[first.end : second.start].strip()
+
+
+def _best_of(evidence: Sequence[Evidence], stretch: _Stretch) -> tuple[int, int] | None:
+    """Of the pieces in a stretch the one that fits best, in characters of the region's text."""
+    begin = stretch.region.start_offset
     for piece in evidence:
-        passage = piece.region.passage_at(piece.start_offset)
-        own.setdefault((passage.document_id, passage.start_offset), piece)
-    ranked = sorted(own, key=lambda place: order.get(place, len(order)))
-    return [*evidence[:1], *(own[place] for place in ranked if own[place] is not evidence[0])]
+        start, end = piece.start_offset - begin, piece.end_offset - begin
+        same = piece.region.document_id == stretch.region.document_id
+        if same and stretch.start <= start and end <= stretch.end:
+            return start, end
+    return None
 
 
-def _window(piece: Evidence, room: int, language: str) -> tuple[int, int]:
-    """The piece with whole sentences, items and rows around it, as far as the room goes."""
-    text, unit = piece.region.text, piece.unit
-    if unit.end - unit.quote_start >= room:
-        return unit.quote_start, unit.quote_start + room
-    units = quotable_units(text, language=language)
-    starts, ends = [one.quote_start for one in units], sorted(one.end for one in units)
-    first = unit.quote_start - round((room - unit.end + unit.quote_start) * _BEFORE)
-    start = next(iter(starts[bisect_left(starts, first) :]), unit.quote_start)
-    start = min(start, unit.quote_start)
-    fitting = ends[: bisect_right(ends, start + room)]
-    return start, max(fitting[-1] if fitting else unit.end, unit.end)
+def _cut(stretch: _Stretch, best: tuple[int, int] | None, room: int, language: str) -> _Stretch:
+    """The stretch from its beginning, or from its best piece on where that would be cut off; whole sentences."""
+    region = stretch.region
+    start = best[0] if best is not None and best[1] > stretch.start + room else stretch.start
+    ends = [unit.end for unit in quotable_units(region.text, language=language)]
+    end = max((end for end in ends if start < end <= min(start + room, stretch.end)), default=start + room)
+    return _Stretch(region, start, min(end, stretch.end))
 
 
-def _shown(marker: int, piece: Evidence, start: int, end: int) -> ShownPassage:
-    region, begin = piece.region, piece.region.start_offset
-    passage, part = region.passage_at(piece.start_offset), region.part_at(piece.start_offset)
-    last = min(piece.unit.end, end)
+def _shown(marker: int, stretch: _Stretch, best: tuple[int, int] | None) -> ShownPassage:
+    region, begin = stretch.region, stretch.region.start_offset
+    lead = begin + (stretch.start if best is None else best[0])
+    passage, part = region.passage_at(lead), region.part_at(lead)
     return ShownPassage(
         marker=marker,
         document_id=region.document_id,
@@ -87,10 +110,10 @@ def _shown(marker: int, piece: Evidence, start: int, end: int) -> ShownPassage:
         department=passage.department,
         section=part.section,
         page=part.page,
-        start_offset=begin + start,
-        end_offset=begin + end,
-        text=region.text[start:end],
-        highlights=(Highlight(start_offset=begin + piece.unit.quote_start, end_offset=begin + last),),
+        start_offset=begin + stretch.start,
+        end_offset=begin + stretch.end,
+        text=region.text[stretch.start : stretch.end],
+        highlights=() if best is None else (Highlight(start_offset=begin + best[0], end_offset=begin + best[1]),),
         notes=passage.notes,
         collection=passage.collection,
         server=passage.server,
