@@ -34,8 +34,10 @@ def helpful_passages(
 
     Returns:
         At most ``MOST_PASSAGES`` of together at most ``MOST_CHARACTERS`` characters, best first; those that touch are
-        one. Each is exact characters of its document, and none overlap.
+        one. Each is exact characters of its document, and none overlap. Empty without evidence.
     """
+    if not evidence:
+        return ()
     regions = join_passages(passages)
     stretches: list[_Stretch] = []
     room = MOST_CHARACTERS
