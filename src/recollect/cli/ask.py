@@ -1,4 +1,4 @@
-"""``recollect ask``: an answer with citations, or a refusal."""
+"""``recollect ask``: an answer with citations, or the passages that may help."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
+from recollect.answer.readable import pieces_of
 from recollect.cli._access import AccessOptions
 from recollect.cli._command_context import CommandContext
 from recollect.cli._options import command
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from recollect.config import RAGConfig
-    from recollect.model import RetrievalOptions
-    from recollect.model.answer import Nearest
+    from recollect.model import Citation, RetrievalOptions
+    from recollect.model.answer import Nearest, ShownPassage
     from recollect.pipeline import View
     from recollect.pipeline.answering import AskEvent
 
@@ -35,6 +36,7 @@ _QUOTE_CHARACTERS = 300
 # Of sentences that the sources do not support.
 _UNSUPPORTED = "bold red"
 _MARKER = re.compile(r"\[\d+\]")
+_ROW = re.compile(r"\| .+ \|")
 
 
 def register(app: typer.Typer) -> None:
@@ -62,7 +64,7 @@ def _ask(
     ] = False,
     explain: Explain = False,
 ) -> int:
-    """Answer a question from the documents, with citations, or say that they hold no answer."""
+    """Answer a question from the documents, with citations; or show the passages that may help, or say that none does."""
     if everywhere and (where.in_session is not None or where.with_ or ctx.names_collection):
         raise UsageError("--everywhere goes with neither --session, --with nor --collection.")
     if stream and ctx.json:
@@ -75,13 +77,13 @@ def _ask(
     with ctx.view(config, principal=principal, as_of=as_of, **seen) as view:
         if ctx.json:
             answer = _whole(view.ask_stream(text, options))
-            warnings = vain(view, options) if answer.refused else []
+            warnings = vain(view, options) if answer.outcome == "none" else []
             ctx.emit(shown_answer(answer, explain=explain, warnings=warnings))
         else:
             answer = _streamed(ctx, view, text, options, at_once=stream)
-            show_answer(ctx, answer, told=stream and not ctx.out.is_terminal)
+            show_answer(ctx, answer, told=stream and not ctx.out.is_terminal, explain=explain)
             mention_models_once(ctx)
-            for warning in [*answer.warnings, *(vain(view, options) if answer.refused else [])]:
+            for warning in [*answer.warnings, *(vain(view, options) if answer.outcome == "none" else [])]:
                 ctx.note(warning)
             if explain:
                 timings = ", ".join(f"{stage} {ms:,.0f} ms" for stage, ms in answer.timings_ms.items())
@@ -142,31 +144,53 @@ def _whole(events: Iterable[AskEvent]) -> Answer:
     return answer
 
 
-def show_answer(ctx: CommandContext, answer: Answer, *, told: bool = False) -> None:
-    """The answer, where its text was not ``told`` already, then what it rests on."""
+def show_answer(ctx: CommandContext, answer: Answer, *, told: bool = False, explain: bool = False) -> None:
+    """The answer, where its text was not ``told`` already, then what it rests on, or the passages that may help.
+
+    Args:
+        ctx: The command's.
+        answer: To a question.
+        told: Whether its text was printed.
+        explain: Whether what came nearest is shown with its probability, where it is no answer.
+    """
     if not told:
         ctx.out.print(_marked(answer))
-    if answer.nearest is not None:
-        _show_nearest(ctx, answer.nearest)
-    show_citations(ctx, answer)
+    show_sources(ctx, answer)
     _show_unsupported(ctx, answer)
+    if explain and answer.nearest is not None:
+        _show_nearest(ctx, answer.nearest)
 
 
-def show_citations(ctx: CommandContext, answer: Answer) -> None:
-    """Where each citation stands, and what it quotes."""
+def show_sources(ctx: CommandContext, answer: Answer) -> None:
+    """Where each citation stands, and what it quotes; or each passage, its highlighted part bold."""
     for citation in answer.citations:
-        ctx.out.print()
-        head = Text(f"[{citation.marker}] ", style="bold green")
-        head.append_text(
-            place(citation.source, citation.section, citation.page, citation.last_page, given_id=citation.id)
-        )
-        if citation.server is not None:
-            head.append(f"  {one_line(citation.server)}", "magenta not bold")
-        ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
+        _show_place(ctx, citation, last_page=citation.last_page)
         quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
         quote.stylize_before("dim")
         print_indented(ctx.out, quote, by=4)
         show_notes(ctx.out, citation.notes)
+    for passage in answer.passages:
+        _show_place(ctx, passage)
+        print_indented(ctx.out, _highlighted(passage), by=4)
+        show_notes(ctx.out, passage.notes)
+
+
+def _show_place(ctx: CommandContext, shown: Citation | ShownPassage, *, last_page: int | None = None) -> None:
+    ctx.out.print()
+    head = Text(f"[{shown.marker}] ", style="bold green")
+    head.append_text(place(shown.source, shown.section, shown.page, last_page, given_id=shown.id))
+    if shown.server is not None:
+        head.append(f"  {one_line(shown.server)}", "magenta not bold")
+    ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
+
+
+def _highlighted(passage: ShownPassage) -> Text:
+    """The passage; nothing but what is highlighted is bold, and rows of tables go without the bars around them."""
+    text = Text()
+    for piece, is_highlighted in pieces_of(passage):
+        text.append(inline_markup(plain(piece)).plain, "bold" if is_highlighted else None)
+    lines = text.split(allow_blank=True)
+    return Text("\n").join(line[2:-2] if _ROW.fullmatch(line.plain) else line for line in lines)
 
 
 def _show_unsupported(ctx: CommandContext, answer: Answer) -> None:
@@ -185,7 +209,7 @@ def _show_unsupported(ctx: CommandContext, answer: Answer) -> None:
 
 def _show_nearest(ctx: CommandContext, nearest: Nearest) -> None:
     evidence = nearest.evidence
-    head = Text("Nearest, but not enough: ", style="dim")
+    head = Text("Nearest: ", style="dim")
     head.append_text(place(evidence.source, evidence.section, evidence.page, evidence.last_page, given_id=evidence.id))
     why = f"{nearest.probability:.0%} likely to answer it, {nearest.threshold:.0%} needed"
     if nearest.missing_identifier:

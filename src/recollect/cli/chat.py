@@ -27,6 +27,7 @@ from recollect.replies.retrieval import shown_answer
 if TYPE_CHECKING:
     from recollect.client.client import RemoteView
     from recollect.model import Citation, RetrievalOptions
+    from recollect.model.answer import ShownPassage
     from recollect.model.time import Moment
     from recollect.pipeline import View
 
@@ -188,9 +189,9 @@ class _Talk:
 
     def _sources(self) -> None:
         answer = self._last()
-        if not answer.citations:
+        if not answer.citations and not answer.passages:
             self._say("The last answer cites nothing.")
-        ask.show_citations(self._ctx, answer)
+        ask.show_sources(self._ctx, answer)
 
     def _as_of(self, moment: str) -> None:
         if not moment:
@@ -244,16 +245,25 @@ def _as_markdown(answers: list[Answer]) -> str:
     parts = ["# Conversation\n"]
     for answer in answers:
         parts.append(f"## {answer.question}\n\n{answer.text}\n")
+        shown = [_passage(one) for one in answer.passages]
         flagged = [f"- not supported by the sources: “{one.text}” ({one.detail})" for one in answer.unsupported]
         cited = [_citation(one) for one in answer.citations]
-        if cited or flagged:
-            parts.append("\n".join([*cited, *flagged]) + "\n")
+        if cited or shown or flagged:
+            parts.append("\n".join([*cited, *shown, *flagged]) + "\n")
     return "\n".join(parts)
 
 
 def _citation(one: Citation) -> str:
-    quote = " ".join(one.quote.split())
-    return f"- [{one.marker}] {one.source}, characters {one.start_offset} to {one.end_offset}: “{quote}”"
+    return f"{_place(one)}: “{' '.join(one.quote.split())}”"
+
+
+def _passage(one: ShownPassage) -> str:
+    lines = "\n".join(f"  > {line}".rstrip() for line in one.text.splitlines())
+    return f"{_place(one)}:\n\n{lines}\n"
+
+
+def _place(one: Citation | ShownPassage) -> str:
+    return f"- [{one.marker}] {one.source}, characters {one.start_offset} to {one.end_offset}"
 
 
 class _ServerConversation:

@@ -22,6 +22,7 @@ from recollect.replies.retrieval import shown_answer
 if TYPE_CHECKING:
     from recollect.ingest.report import IngestReport
     from recollect.model import Answer
+    from recollect.model.answer import Outcome
     from recollect.pipeline import View
 
 COLLECTION = "demo"
@@ -31,6 +32,12 @@ QUESTIONS = (
     # The handbook says nothing about it.
     "Does the company pay for a gym membership?",
 )
+
+#: What is said of the last one.
+_WITHOUT_ANSWER = {
+    "passages": "No document answers the last one exactly: the nearest passages are shown, and nothing is made up.",
+    "none": "No document says anything about the last one, and nothing is made up.",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +78,7 @@ def _demo(ctx: CommandContext) -> int:
                 _show(ctx, answers[-1])
     return ctx.tell(
         _as_json(report, answers),
-        lambda: _show_next(ctx, refused=answers[-1].refused),
+        lambda: _show_next(ctx, answers[-1].outcome),
         status=1 if report.failed else 0,
     )
 
@@ -115,15 +122,15 @@ def _show(ctx: CommandContext, answer: Answer) -> None:
     ask.show_answer(ctx, answer)
 
 
-def _show_next(ctx: CommandContext, *, refused: bool) -> None:
+def _show_next(ctx: CommandContext, last: Outcome) -> None:
     found = shutil.which("recollect")
     program = "recollect" if found == sys.argv[0] else shlex.quote(sys.argv[0])
     options = ctx.options
     place = f" --data-dir {shlex.quote(str(options.data_dir))}" if options.data_dir else ""
     ctx.out.print()
     ctx.out.rule(style="dim")
-    if refused:
-        ctx.out.print("The last one is refused: no document answers it, and nothing is made up.")
+    if last in _WITHOUT_ANSWER:
+        ctx.out.print(_WITHOUT_ANSWER[last])
     ctx.out.print("Try next:\n")
     for line in (
         f'ask -c {COLLECTION} "Who approves a purchase of 3,000 euros?"',

@@ -1,0 +1,58 @@
+"""How people read a passage: its paragraphs on one line each, and what is highlighted apart. Pure."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from recollect.answer._units import blocks
+
+if TYPE_CHECKING:
+    from recollect.model.answer import ShownPassage
+
+_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
+_NEWLINE = re.compile(r"[ \t]*\n[ \t]*")
+# A line that is shorter ends where its author wanted it to; one that begins so far to the right is code.
+_WRAPPED_CHARS = 40
+_INDENTED = 4
+
+
+def pieces_of(passage: ShownPassage) -> list[tuple[str, bool]]:
+    """What to show of a passage, piece by piece, each with whether it is highlighted.
+
+    The pieces join to the passage's text, except that the lines of a paragraph are joined; rows, items and commands keep
+    their lines.
+    """
+    shown, found, done = readable(passage.text), list[tuple[str, bool]](), 0
+    for one in passage.highlights:
+        start, end = one.start_offset - passage.start_offset, one.end_offset - passage.start_offset
+        found += [("".join(shown[done:start]), False), ("".join(shown[start:end]), True)]
+        done = end
+    found.append(("".join(shown[done:]), False))
+    return [piece for piece in found if piece[0]]
+
+
+def readable(text: str) -> list[str]:
+    """The characters of a text, with the lines of each paragraph joined.
+
+    Rows, items, short lines, and what is fenced or indented as code keep their lines.
+
+    Returns:
+        What to show for each character, so that offsets still hold: nothing for indentation that is left out.
+    """
+    shown = list(text)
+    for block in blocks(text, frozenset()):
+        if block.kind not in {"prose", "item"}:
+            continue
+        breaks = [match.span() for match in _NEWLINE.finditer(text, block.start, block.end)]
+        lines = [block.start, *(end for _, end in breaks)]
+        for (line, following), (start, end) in zip(pairwise(lines), breaks, strict=True):
+            indented = block.kind == "prose" and end - text.rfind("\n", 0, end) > _INDENTED
+            if start - line >= _WRAPPED_CHARS and following < block.end and not indented and not _in_code(text, line):
+                shown[start:end] = [" ", *[""] * (end - start - 1)]
+    return shown
+
+
+def _in_code(text: str, place: int) -> bool:
+    return sum(map(bool, map(_FENCE.match, text[:place].split("\n")))) % 2 == 1
