@@ -72,7 +72,7 @@ def test_every_collection_is_asked(asked, server, tmp_path):
     assert asked("ask", "x", "--everywhere", "--collection", "lyon", status=2).err
 
 
-@pytest.mark.parametrize(("treatment", "text"), [("remove", "Lunch costs EUR 6 [1]."), ("refuse", "I don't have")])
+@pytest.mark.parametrize(("treatment", "text"), [("remove", "Lunch costs EUR 6 [1]."), ("refuse", "No exact answer")])
 def test_treatments_are_configured(asked, treatment, text):
     changed = Recollect(asked.folder, {**asked.environment, "RECOLLECT_ANSWER__UNSUPPORTED": treatment})
     assert changed("ask", "What does lunch cost?", "--json").json["answer"].startswith(text)
@@ -119,7 +119,7 @@ def test_below_the_calibrated_threshold_the_model_is_not_asked(asked, server, tm
     asked("calibrate", "--cases", "cases.yaml", "--json")
     before = len(server.requests)
     answer = asked("ask", "Who invented the telephone?", "--json").json
-    assert answer["refused"]
+    assert answer["outcome"] != "answer"
     assert answer["model"] is None
     assert len(server.requests) == before
-    assert not asked("ask", "What does lunch cost?", "--json").json["refused"]
+    assert asked("ask", "What does lunch cost?", "--json").json["outcome"] == "answer"

@@ -15,11 +15,13 @@ def test_the_demo_answers_refuses_and_is_quick_the_second_time(recollect_with_mo
     assert "[1] hr/onboarding_guide.docx › Probation" in first.out
     assert "[1] it/troubleshooting_guide.md" in first.out
     assert REFUSAL in first.out
+    assert "No document says anything about the last one, and nothing is made up." in first.out
     assert "Try next" in first.out
     assert "ask -c demo" in first.out
 
     again = recollect_with_model("demo", "--json").json
     assert again["ingest"]["unchanged"] == 38
+    assert [answer["outcome"] for answer in again["answers"]] == ["answer", "answer", "none"]
     assert [answer["refused"] for answer in again["answers"]] == [False, False, True]
     wide = recollect_with_model.environment | {"COLUMNS": "60"}
     # A handbook that was moved does not answer twice.

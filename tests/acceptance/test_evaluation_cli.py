@@ -247,12 +247,13 @@ def test_a_refusal_names_what_came_nearest(recollect, office):
     recollect("ingest", office)
     asked = ["ask", "What is the salary of ERR-9999?"]
     reply = recollect(*asked, "--json", "--explain").json
-    assert reply["refused"] is True
+    assert reply["outcome"] == "passages"
     assert reply["nearest"]["missing_identifier"] is True
     assert set(reply["nearest"]["evidence"]) >= {"source", "quote", "start_offset", "end_offset"}
     assert reply["nearest"]["probability"] < reply["nearest"]["threshold"]
     assert "nearest" not in recollect(*asked, "--json").json
-    assert reply["nearest"]["evidence"]["source"] in recollect(*asked).out
+    assert f"Nearest: {reply['nearest']['evidence']['source']}" in recollect(*asked, "--explain").out
+    assert "Nearest" not in recollect(*asked).out
 
 
 def test_drafts_are_cases_that_run(recollect, office, tmp_path):

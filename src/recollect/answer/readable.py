@@ -21,8 +21,7 @@ _INDENTED = 4
 def pieces_of(passage: ShownPassage) -> list[tuple[str, bool]]:
     """What to show of a passage, piece by piece, each with whether it is highlighted.
 
-    The pieces join to the passage's text, except that the lines of a paragraph are joined; rows, items and commands keep
-    their lines.
+    The pieces are the passage's text, with the lines of each paragraph joined; rows, items and commands keep theirs.
     """
     shown, found, done = readable(passage.text), list[tuple[str, bool]](), 0
     for one in passage.highlights:
