@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +26,7 @@ def passage(text: str, *highlights: tuple[int, int], start: int = 100) -> ShownP
 
 
 def test_lines_of_a_paragraph_are_joined():
-    text = "The probation period is six months in Bremen, and\nfour months in Lyon. It can be renewed,\nnot more."
+    text = "The probation period is six months in Bremen, and\nfour months in Lyon, where it can be renewed\nonce."
     assert "".join(readable(text)) == text.replace("\n", " ")
 
 
@@ -56,7 +58,7 @@ def test_pieces_are_the_passage_and_say_what_is_highlighted():
     assert pieces_of(passage(text, (0, len(text)))) == [(text.replace("\n", " "), True)]
 
 
-@given(st.text(alphabet="ab |-1.\n\t`:é", max_size=300), st.data())
+@given(st.text(alphabet="ab |1.\n\t`:é", max_size=300), st.data())
 def test_nothing_but_white_space_is_left_out(text, data):
     edges = sorted(data.draw(st.lists(st.integers(0, len(text)), min_size=2, max_size=2)))
     shown = readable(text)
@@ -64,3 +66,14 @@ def test_nothing_but_white_space_is_left_out(text, data):
     assert all(new == old or (old in " \n\t" and new in {"", " "}) for old, new in zip(text, shown, strict=True))
     joined = "".join(piece for piece, _ in pieces_of(passage(text, tuple(edges))))
     assert joined.split() == text.split()
+
+
+def test_headings_that_the_section_names_and_rules_of_tables_are_left_out():
+    text = "## Offices\n\n### In Europe\n\n| Office | Head |\n|---|:-:|\n| Lyon | Ada |\n\n### Others\n"
+    shown = replace(passage(text), section="About > Offices > In Europe")
+    assert pieces_of(shown) == [("| Office | Head |\n| Lyon | Ada |\n\n### Others", False)]
+    assert pieces_of(replace(shown, section=None))[0][0].startswith("## Offices\n\n### In Europe")
+    # What is highlighted is never left out, nor is all of a passage.
+    named = replace(passage("## Offices\n", (3, 10)), section="Offices")
+    assert pieces_of(named) == [("## ", False), ("Offices", True)]
+    assert pieces_of(replace(passage("## Offices\n"), section="Offices")) == [("## Offices", False)]
