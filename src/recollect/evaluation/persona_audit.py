@@ -39,7 +39,7 @@ class Engine(Protocol):
         ...
 
     def evidence(self, asked: CaseSearch, principal: Principal) -> Sequence[Shown]:
-        """Return the documents that an answer cites, and the nearest one that a refusal names."""
+        """Return the documents that an answer cites, or shows passages of, and the nearest one that it names."""
         ...
 
     def rights(self, tenant_id: int | None) -> CollectionRights:

@@ -113,7 +113,7 @@ class FeedbackOperations(Protocol):
     def judge(self, position: Number, *, helpful: bool) -> bool:
         """Say whether an answer helped.
 
-        An answer of the view's conversation, which counts for what it cites, once: what was said of it before stays.
+        An answer of the view's conversation counts for what it cites or shows, once: what was said of it before stays.
 
         Args:
             position: Where the answer stands in the conversation.
@@ -124,7 +124,7 @@ class FeedbackOperations(Protocol):
 
         Raises:
             UsageError: The view has no conversation.
-            NotFoundError: There is no such conversation, or no answer at that position that cites anything.
+            NotFoundError: There is no such conversation, or no answer at that position that cites or shows anything.
         """
         ...
 

@@ -19,7 +19,7 @@ from recollect.pipeline.standpoint import Group, Standpoint, label
 
 if TYPE_CHECKING:
     from recollect.model import Answer, PassageNote, Scope
-    from recollect.model.answer import Citation
+    from recollect.model.answer import Citation, ShownPassage
     from recollect.model.memory import SessionRecord
 
 
@@ -76,12 +76,12 @@ class Feedback(Group, FeedbackOperations):
             raise UsageError("Say which conversation this is of: view(session=...).")
         record = at.store.memory.get_session(scope, at.session, user=at.user)
         turns = at.store.memory.turns(scope, record, after=position - 1, limit=1)
-        cited = turns[0].metadata.get(SOURCES) if turns and turns[0].position == position else None
-        if not isinstance(cited, list) or not cited:
-            raise NotFoundError(f"There is no answer at {position} that cites anything.")
+        shown = _shown(turns[0].metadata) if turns and turns[0].position == position else 0
+        if not shown:
+            raise NotFoundError(f"There is no answer at {position} that cites or shows anything.")
         if not at.store.conversations.judge(scope, record, position, helpful=helpful):
             return False
-        said = FeedbackCounts(documents_helpful=len(cited)) if helpful else FeedbackCounts(documents_not=len(cited))
+        said = FeedbackCounts(documents_helpful=shown) if helpful else FeedbackCounts(documents_not=shown)
         at.store.feedback.add(scope, record, said)
         return True
 
@@ -123,6 +123,13 @@ SOURCES = "rag_sources"
 ANSWER = "rag_answer"
 
 
+def _shown(metadata: Mapping[str, Any]) -> int:
+    """How many citations or passages a turn refers to; 0 where it refers to none, or not in this form."""
+    kept = metadata.get(ANSWER)
+    references = (metadata.get(SOURCES), kept.get("passages") if isinstance(kept, Mapping) else None)
+    return sum(len(one) for one in references if isinstance(one, list))
+
+
 def facts_of(answer: Answer, at: Standpoint, *, model: str | None) -> dict[str, Any]:
     """What the turn of an answer keeps: where it looks things up, and what was found to be wrong with it.
 
@@ -136,6 +143,7 @@ def facts_of(answer: Answer, at: Standpoint, *, model: str | None) -> dict[str, 
     versions = _Versions(at)
     notes = {str(one.marker): [_note(note) for note in one.notes] for one in answer.citations if one.notes}
     kept: dict[str, Any] = {
+        "outcome": answer.outcome,
         "refused": answer.refused,
         "model": answer.model,
         "characters": len(answer.text),
@@ -145,6 +153,15 @@ def facts_of(answer: Answer, at: Standpoint, *, model: str | None) -> dict[str, 
             "model": model,
         },
     }
+    if answer.passages:
+        kept["passages"] = [
+            {
+                "marker": one.marker,
+                **_place(one, versions),
+                "highlights": [[part.start_offset, part.end_offset] for part in one.highlights],
+            }
+            for one in answer.passages
+        ]
     if answer.unsupported:
         kept["unsupported"] = [[one.start_offset, one.end_offset, one.reason] for one in answer.unsupported]
     if answer.rewritten_question is not None:
@@ -184,8 +201,8 @@ class _Versions:
         return self._known[document_id]
 
 
-def _place(citation: Citation, versions: _Versions) -> dict[str, Any]:
-    """Where a quote stands; offsets are of the version that it was read in."""
+def _place(citation: Citation | ShownPassage, versions: _Versions) -> dict[str, Any]:
+    """Where a quote, or a passage, stands; offsets are of the version that it was read in."""
     version = None if citation.server is not None else versions.of(citation.document_id)
     place: dict[str, Any] = {
         "source": citation.source,

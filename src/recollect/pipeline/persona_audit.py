@@ -106,7 +106,7 @@ class _Engine:
         except NotFoundError:
             return ()
         nearest = () if answer.nearest is None else (answer.nearest.evidence,)
-        return [(one.source, one.document_id) for one in (*answer.citations, *nearest)]
+        return [(one.source, one.document_id) for one in (*answer.citations, *answer.passages, *nearest)]
 
     def rights(self, tenant_id: int | None) -> CollectionRights:
         view = self._view.view(tenant=tenant_id)
