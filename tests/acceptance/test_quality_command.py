@@ -37,11 +37,14 @@ def test_a_table_by_model_and_a_page(recollect, office, cases, tmp_path):
     assert summary["metrics"] == {
         "refusal_accuracy": 1.0,
         "fact_recall": 1.0,
+        "passage_recall": None,
         "faithfulness": 1.0,
         "citation_precision": 1.0,
         "citation_recall": 1.0,
         "answer_relevancy": None,
     }
+    assert summary["outcomes"] == {"answer": 1, "passages": 0, "none": 0}
+    assert model["cases"][0]["outcome"] == "answer"
     assert "How many days of annual leave" in page.read_text(encoding="utf-8")
 
 

@@ -140,9 +140,9 @@ def _show(ctx: CommandContext, result: SuiteResult) -> None:
     rows: list[tuple[str | Text, ...]] = []
     for one in result.results:
         figures = ("–" if value is None else f"{value:.2f}" for value in one.metrics.values())
-        refusal = {None: "", True: "refused", False: "answered"}[one.refused]
+        ended = {None: "", "answer": "answered", "passages": "passages", "none": "refused"}[one.outcome]
         mark = Text("✓", "green") if one.passed else Text("✗", "bold red")
-        notes = ", ".join(part for part in (refusal, "" if one.stable else "varies between runs") if part)
+        notes = ", ".join(part for part in (ended, "" if one.stable else "varies between runs") if part)
         rows.append((mark, one_line(one.case.name), *figures, f"{one.latency_ms:,.1f}", Text(notes, style="dim")))
     print_table(ctx.out, ("", "Case", "Precision", "Recall", "MRR", "ms", ""), rows, left=(0, 1, 6))
     for one in result.results:
@@ -201,6 +201,7 @@ def _show_personas(ctx: CommandContext, result: AsEachResult) -> None:
 _TITLES = {
     "refusal_accuracy": "refusal",
     "fact_recall": "facts",
+    "passage_recall": "shown",
     "faithfulness": "faithf.",
     "citation_precision": "cite P",
     "citation_recall": "cite R",
@@ -342,6 +343,13 @@ def _show_models(ctx: CommandContext, models: list[ModelQuality], html: Path | N
     head = ("Model", "passed", *(_TITLES[name] for name in metrics), "ms", "tokens", "cost")
     print_table(ctx.out, head, rows, gap=1)
     for model in models:
+        ended = model.outcomes()
+        ctx.out.print(
+            f"{one_line(model.model)}: of {sum(ended.values()):,} questions with an answer, "
+            f"{ended['answer']:,} answered, {ended['passages']:,} with passages, {ended['none']:,} refused",
+            style="dim",
+            soft_wrap=True,
+        )
         for result in model.results:
             if not result.passed:
                 ctx.out.print()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 METRICS = (
     "refusal_accuracy",
     "fact_recall",
+    "passage_recall",
     "faithfulness",
     "citation_precision",
     "citation_recall",
@@ -75,6 +76,7 @@ class ModelQuality(SuiteResult):
             "passed": self.passed,
             "summary": {
                 **self.counts(),
+                "outcomes": self.outcomes(),
                 "metrics": {name: self.mean(name) for name in METRICS},
                 "latency_ms": self.latencies(),
                 "tokens": self.tokens(),
@@ -93,6 +95,7 @@ def _as_json(result: CaseResult) -> dict[str, object]:
         "passed": result.passed,
         "failures": list(result.failures),
         "answer": None if answer is None else answer.text,
+        "outcome": result.outcome,
         "refused": result.refused,
         "missing": list(result.missing),
         "unsupported": [] if answer is None else [one.text for one in answer.unsupported],
@@ -134,13 +137,19 @@ def run_quality(
 
 
 def metrics_of(case: Case, answer: Answer, judge: ModelJudge | None = None) -> dict[str, float | None]:
-    """All metrics of an answer; of a refusal, and of a case that wants one, only whether that was right."""
+    """All metrics of an answer; of a case without an answer, only whether that was noticed.
+
+    Of passages and of nothing: whether there is an answer, and the share of the facts that the passages hold.
+    """
     found: dict[str, float | None] = dict.fromkeys(METRICS)
     found["refusal_accuracy"] = float(answer.refused == (case.answerable is False))
     if case.answerable is False:
         return found
     if case.expected_facts:
         found["fact_recall"] = 1 - len(missing_facts(case, answer)) / len(case.expected_facts)
+        if answer.passages:
+            shown = "\n".join(one.text for one in answer.passages)
+            found["passage_recall"] = 1 - len(_missing(case, shown)) / len(case.expected_facts)
     if answer.refused:
         return found
     sentences = _sentences(answer)
@@ -153,7 +162,11 @@ def metrics_of(case: Case, answer: Answer, judge: ModelJudge | None = None) -> d
 
 def missing_facts(case: Case, answer: Answer) -> tuple[str, ...]:
     """The expected facts that an answer holds in none of their forms; a refusal holds none."""
-    text = "" if answer.refused else plain(_words(answer.text))
+    return _missing(case, "" if answer.refused else answer.text)
+
+
+def _missing(case: Case, text: str) -> tuple[str, ...]:
+    text = plain(_words(text))
     return tuple(forms[0] for forms in case.expected_facts if not any(plain(form) in text for form in forms))
 
 

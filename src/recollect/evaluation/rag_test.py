@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from statistics import fmean, median
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from recollect.errors import NotFoundError, UsageError
 from recollect.evaluation.case_files import Case, CaseSearch, Evidence, Suite, Thresholds
-from recollect.model import Answer, RetrievedContext
+from recollect.model import Answer, Outcome, RetrievedContext
 
 _T = TypeVar("_T")
 
@@ -22,6 +22,10 @@ Search = Callable[[CaseSearch], Sequence[RetrievedContext]]
 #: Answers what a case asks.
 Ask = Callable[[CaseSearch], Answer]
 
+_WITHOUT_ANSWER = {
+    "passages": "showed passages, though it has an answer",
+    "none": "refused, though it has an answer",
+}
 _SCORES = ("precision", "recall", "mrr")
 
 
@@ -57,6 +61,11 @@ class CaseResult:
         return not self.failures
 
     @property
+    def outcome(self) -> Outcome | None:
+        """The outcome of ``ask``; None where it was not asked, or the model failed."""
+        return None if self.answer is None else self.answer.outcome
+
+    @property
     def refused(self) -> bool | None:
         """Whether ``ask`` refused; None where there is no answer."""
         return None if self.answer is None else self.answer.refused
@@ -75,6 +84,7 @@ class CaseResult:
             "failures": list(self.failures),
             **self.metrics,
             "answerable": self.case.answerable,
+            "outcome": self.outcome,
             "refused": self.refused,
             "latency_ms": round(self.latency_ms, 3),
             "stable": self.stable,
@@ -116,6 +126,11 @@ class SuiteResult:
         """How many cases there are, passed and failed."""
         passed = sum(result.passed for result in self.results)
         return {"cases": len(self.results), "passed": passed, "failed": len(self.results) - passed}
+
+    def outcomes(self) -> dict[str, int]:
+        """How often cases that have an answer were answered, got passages, and got nothing."""
+        ended = [result.outcome for result in self.results if result.case.answerable is not False]
+        return {outcome: ended.count(outcome) for outcome in get_args(Outcome)}
 
     def latencies(self) -> dict[str, float]:
         """The median and the 95th percentile of the times."""
@@ -228,10 +243,13 @@ def below(thresholds: Thresholds, metrics: Mapping[str, float | None], missing: 
 
 
 def misjudged(case: Case, answer: Answer) -> list[str]:
-    """Whether an answer refuses although there is one, or does not although there is none, in words."""
-    if answer.refused != (case.answerable is False):
-        return ["refused, though it has an answer" if answer.refused else "answered, though it has no answer"]
-    return []
+    """Whether a question that has an answer gets none, or one that has none is answered, in words.
+
+    A question without an answer may end in passages as well as in nothing.
+    """
+    if case.answerable is False:
+        return ["answered, though it has no answer"] if answer.outcome == "answer" else []
+    return [] if answer.outcome == "answer" else [_WITHOUT_ANSWER[answer.outcome]]
 
 
 def _run_case(suite: Suite, case: Case, search: Search, ask: Ask, runs: int) -> CaseResult:

@@ -3,18 +3,20 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.answer.absence import OFFERS
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import ProviderError
 from recollect.evaluation.case_files import Case, Suite
 from recollect.evaluation.html_report import render_quality
 from recollect.evaluation.quality import METRICS, ModelJudge, metrics_of, run_quality
 from recollect.llm.scripted import ScriptedChatModel
-from recollect.model import Answer, Citation
+from recollect.model import Answer, Citation, Highlight, Outcome, ShownPassage
 from recollect.model.answer import REFUSAL, UnsupportedSentence
 from recollect.model.passage import TokenUsage
 
@@ -35,7 +37,7 @@ def citation(marker):
     )
 
 
-def answer(text, *, wrong=(), invented=0, cited=(1,), refused=False, usage=None):
+def answer(text, *, wrong=(), invented=0, cited=(1,), outcome="answer", usage=None):
     unsupported = [
         UnsupportedSentence(
             text=one,
@@ -53,15 +55,28 @@ def answer(text, *, wrong=(), invented=0, cited=(1,), refused=False, usage=None)
     return Answer(
         question="How much leave?",
         text=text,
-        refused=refused,
+        outcome=outcome,
         citations=tuple(map(citation, cited)),
         unsupported=tuple(unsupported),
         usage=usage,
     )
 
 
-def refusal():
-    return answer(REFUSAL, cited=(), refused=True)
+def refusal(outcome="none"):
+    return answer(REFUSAL if outcome == "none" else OFFERS["en"], cited=(), outcome=outcome)
+
+
+PASSAGE = ShownPassage(
+    marker=1,
+    document_id=1,
+    source="leave.md",
+    section="Leave > Days",
+    page=3,
+    start_offset=10,
+    end_offset=48,
+    text="Of leave: <b>30\n days</b> for everybody.",
+    highlights=(Highlight(start_offset=20, end_offset=36),),
+)
 
 
 def case(**fields):
@@ -78,6 +93,7 @@ class TestMetrics:
         assert found == {
             "refusal_accuracy": 1,
             "fact_recall": 1,
+            "passage_recall": None,
             "faithfulness": 1,
             "citation_precision": 1,
             "citation_recall": 1,
@@ -101,16 +117,22 @@ class TestMetrics:
     def test_markers_and_markup_hide_no_fact(self):
         assert metrics_of(case(), answer("**30**  days[1] from *1 April* [1]."))["fact_recall"] == 1
 
-    def test_a_refusal_is_right_or_wrong_and_no_more(self):
-        right = metrics_of(Case.model_validate(PETS | {"name": "pets"}), refusal())
+    @pytest.mark.parametrize("outcome", ["none", "passages"])
+    def test_a_refusal_is_right_or_wrong_and_no_more(self, outcome):
+        right = metrics_of(Case.model_validate(PETS | {"name": "pets"}), refusal(outcome))
         assert {name for name, value in right.items() if value is not None} == {"refusal_accuracy"}
         assert right["refusal_accuracy"] == 1
-        wrong = metrics_of(case(), refusal())
+        wrong = metrics_of(case(), refusal(outcome))
         assert (wrong["refusal_accuracy"], wrong["fact_recall"], wrong["faithfulness"]) == (0, 0, None)
 
-    @given(st.text(max_size=80), st.lists(st.integers(1, 9), max_size=3), st.booleans())
-    def test_whatever_an_answer_is_no_figure_is_nan_or_out_of_range(self, text, cited, refused):
-        found = metrics_of(case(), answer(text, cited=tuple(cited), refused=refused))
+    def test_the_facts_of_passages_are_counted_apart(self):
+        told = metrics_of(case(), replace(refusal("passages"), passages=(PASSAGE,)))
+        assert (told["refusal_accuracy"], told["fact_recall"], told["passage_recall"]) == (0, 0, 0.5)
+        assert metrics_of(case(), refusal())["passage_recall"] is None
+
+    @given(st.text(max_size=80), st.lists(st.integers(1, 9), max_size=3), st.sampled_from(get_args(Outcome)))
+    def test_whatever_an_answer_is_no_figure_is_nan_or_out_of_range(self, text, cited, outcome):
+        found = metrics_of(case(), answer(text, cited=tuple(cited), outcome=outcome))
         assert list(found) == list(METRICS)
         for value in found.values():
             assert value is None or (math.isfinite(value) and 0 <= value <= 1)
@@ -127,12 +149,21 @@ class TestRun:
         done = run_quality(suite(LEAVE, PETS), model="m", ask=self.ask, progress=lambda *step: told.append(step))
         assert [result.passed for result in done.results] == [True, False]
         assert done.results[1].failures == ("answered, though it has no answer",)
+        assert [one["outcome"] for one in done.as_json()["cases"]] == ["answer", "answer"]
         assert (done.passed, done.mean("refusal_accuracy"), done.tokens()) == (
             False,
             0.5,
             {"input": 1000, "output": 500},
         )
         assert told == [(1, 2), (2, 2)]
+
+    def test_passages_are_told_apart_from_answers_and_refusals(self):
+        ends = {"How much leave?": replace(refusal("passages"), passages=(PASSAGE,)), "May I bring a cat?": refusal()}
+        done = run_quality(suite(LEAVE, PETS), model="m", ask=lambda question: ends[question.query])
+        assert [result.failures for result in done.results] == [("showed passages, though it has an answer",), ()]
+        summary = done.as_json()["summary"]
+        assert summary["outcomes"] == {"answer": 0, "passages": 1, "none": 0}
+        assert (summary["metrics"]["passage_recall"], summary["metrics"]["refusal_accuracy"]) == (0.5, 0.5)
 
     def test_missing_facts_are_named(self):
         (result,) = run_quality(suite(LEAVE), model="m", ask=lambda question: answer("It is 30 days [1].")).results

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from recollect.errors import NotFoundError, UsageError
 from recollect.evaluation.case_files import parse_suite, plain
 from recollect.evaluation.rag_test import run_suite, score, selected
-from recollect.model import Answer
+from recollect.model import Answer, Outcome
 from unit.answer.samples import passage
 
+OUTCOMES = get_args(Outcome)
 SUITE = parse_suite(
     """
 defaults: {top_k: 3}
@@ -46,9 +48,9 @@ GOOD = {
 }
 
 
-def run(replies=GOOD, refuses=lambda asked: "pets" in asked.query, **options):
+def run(replies=GOOD, becomes=lambda asked: "none" if "pets" in asked.query else "answer", **options):
     def ask(asked):
-        return Answer(question=asked.query, text="", refused=refuses(asked), citations=())
+        return Answer(question=asked.query, text="", outcome=becomes(asked), citations=())
 
     return run_suite(SUITE, search=lambda asked: replies.get(asked.query, [])[: asked.top_k], ask=ask, **options)
 
@@ -59,7 +61,7 @@ def test_good_answers_pass():
     leave, pay, pets, _ = result.results
     assert leave.metrics == {"precision": 1, "recall": 1, "mrr": 1}
     assert pay.metrics == {"precision": pytest.approx(2 / 3), "recall": 1, "mrr": 0.5}
-    assert (set(pets.metrics.values()), pets.refused) == ({None}, True)
+    assert (set(pets.metrics.values()), pets.outcome, pets.refused) == ({None}, "none", True)
     assert result.mean("mrr") == 0.75
 
 
@@ -84,9 +86,12 @@ def test_bad_answers_fail_and_say_why(query, found, failure):
 
 
 def test_refusals_are_judged_both_ways():
-    never, always = run(refuses=lambda asked: False), run(refuses=lambda asked: True)
-    assert [one.failures for one in never.results] == [(), (), ("answered, though it has no answer",), ()]
-    assert [one.failures for one in always.results] == [(), (), (), ("refused, though it has an answer",)]
+    told = {outcome: [one.failures for one in run(becomes=lambda _, o=outcome: o).results] for outcome in OUTCOMES}
+    assert told == {
+        "answer": [(), (), ("answered, though it has no answer",), ()],
+        "passages": [(), (), (), ("showed passages, though it has an answer",)],
+        "none": [(), (), (), ("refused, though it has an answer",)],
+    }
 
 
 def test_runs_are_averaged_and_a_slow_search_fails_a_case_that_limits_it():
