@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         RetrievalOptions,
         RetrievedContext,
         SearchReply,
+        ShownPassage,
     )
     from recollect.model.memory import RecallOptions, Turn
     from recollect.model.remote import Remote
@@ -125,6 +126,7 @@ __all__ = [
     "SessionExpiredError",
     "SessionFullError",
     "SessionRAG",
+    "ShownPassage",
     "SourceError",
     "StoreCorruptError",
     "StoreError",
@@ -160,6 +162,7 @@ __getattr__, __dir__ = _imported_on_use(
             "RetrievalOptions",
             "RetrievedContext",
             "SearchReply",
+            "ShownPassage",
         ),
         "recollect.model.memory": ("RecallOptions", "Turn"),
         "recollect.model.remote": ("Remote",),

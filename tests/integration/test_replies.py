@@ -168,8 +168,10 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     assert answer.citations
     superseded = before_the_second_version(view).ask("How many days of annual leave are there a year?")
     assert any(one.notes for one in superseded.citations)
-    refused = view.ask("What does ERR-9999 mean?")
-    assert refused.refused
+    refused = view.ask("How many days of annual leave a year does ERR-9999 give?")
+    assert refused.outcome == "passages"
+    nothing = view.ask("What does ERR-9999 mean?")
+    assert (nothing.outcome, nothing.passages) == ("none", ())
     written = replace(
         answer,
         model="scripted/one",
@@ -181,12 +183,15 @@ def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
         ),
         citations=tuple(replace(one, support=0.5, collection="default") for one in answer.citations),
     )
-    for one in (answer, superseded, refused, written):
+    for one in (answer, superseded, refused, nothing, written):
         for explain in (False, True):
             yield shown_answer, shown_answer(one, explain=explain)
     yield shown_answer, shown_answer(refused, warnings=["There are no documents."])
     boxed = replace(written.citations[0], boxes=(PageBox(3, 0.1, 0.2, 0.9, 0.25),), server="north")
     yield shown_answer, shown_answer(replace(written, citations=(boxed,)))
+    notes = next(one.notes for one in superseded.citations if one.notes)
+    remote = [replace(one, notes=notes, collection="default", server="north", id="leave") for one in refused.passages]
+    yield shown_answer, shown_answer(replace(refused, passages=tuple(remote)))
     assert refused.nearest is not None
     nearest = replace(refused.nearest, evidence=replace(refused.nearest.evidence, boxes=boxed.boxes, id="leave"))
     yield shown_answer, shown_answer(replace(refused, nearest=nearest), explain=True)
@@ -294,7 +299,7 @@ def test_every_function_makes_what_its_shape_says(view: RAGPipeline, tmp_path: P
 
 
 def test_a_key_that_the_shape_does_not_name_is_noticed():
-    answer = Answer(question="q", text="a", refused=False, citations=())
+    answer = Answer(question="q", text="a", outcome="answer", citations=())
     reply = checked(Answer, answer)
     with pytest.raises(ValidationError, match="Additional properties"):
         checked(Answer, {**reply, "new": 1})

@@ -1,6 +1,6 @@
 """The values that travel between the parts: frozen, typed, without behaviour that needs I/O."""
 
-from recollect.model.answer import Answer, Citation, UnsupportedSentence
+from recollect.model.answer import Answer, Citation, Highlight, Outcome, ShownPassage, UnsupportedSentence
 from recollect.model.document import Chunk, Document, IngestResult
 from recollect.model.outline import Heading, LineBox, Outline, PageBox, PageSpan, PassagePart
 from recollect.model.passage import (
@@ -24,8 +24,10 @@ __all__ = [
     "CompleteOptions",
     "Document",
     "Heading",
+    "Highlight",
     "IngestResult",
     "LineBox",
+    "Outcome",
     "Outline",
     "PageBox",
     "PageSpan",
@@ -40,6 +42,7 @@ __all__ = [
     "SearchExplain",
     "SearchMode",
     "SearchReply",
+    "ShownPassage",
     "TokenUsage",
     "UnsupportedSentence",
     "asked_for",

@@ -6,10 +6,18 @@ import threading
 import pytest
 
 from answer.samples import LEAVE, WordEmbedder, passage
-from recollect.answer import AnswerOptions, answer, stream_answer, stream_answer_sync, verify
-from recollect.answer.absence import is_refusal
+from recollect.answer import (
+    AnswerOptions,
+    ExtractionOptions,
+    RefusalRule,
+    answer,
+    stream_answer,
+    stream_answer_sync,
+    verify,
+)
+from recollect.answer.absence import OFFERS, is_refusal
 from recollect.answer.service import iterate
-from recollect.answer.writing import Draft
+from recollect.answer.writing import Decided, Draft
 from recollect.errors import ProviderError, UsageError
 from recollect.llm import ScriptedChatModel
 from recollect.llm.base import ChatUsage
@@ -25,6 +33,10 @@ def ask(model=None, passages=None, **options):
     return answer(
         QUESTION, [passage(LEAVE)] if passages is None else passages, embedder=EMBEDDER, chat_model=model, **options
     )
+
+
+#: What is shown of the same passages where the rules alone find no answer.
+NOT_ANSWERED = ask(options=AnswerOptions(extraction=ExtractionOptions(rule=RefusalRule(threshold=1))))
 
 
 def test_with_a_model_its_markers_become_citations():
@@ -47,9 +59,10 @@ def test_with_a_model_its_markers_become_citations():
         "  ",
     ],
 )
-def test_a_models_refusal_is_recognised(written):
-    reply = ask(ScriptedChatModel(written))
-    assert (reply.refused, reply.text, reply.citations) == (True, REFUSAL, ())
+def test_a_models_refusal_shows_the_passages_that_came_nearest(written):
+    reply = ask(ScriptedChatModel(written, model_name="tester"))
+    assert (reply.outcome, reply.text, reply.citations) == ("passages", OFFERS["en"], ())
+    assert (reply.model, reply.passages) == ("tester", NOT_ANSWERED.passages)
 
 
 def test_a_partial_answer_is_no_refusal():
@@ -61,8 +74,7 @@ def test_a_partial_answer_is_no_refusal():
 
 def test_without_passages_the_model_is_not_asked():
     model = ScriptedChatModel("I know it anyway.")
-    assert ask(model, []).refused
-    assert ask(model, [passage(" \n ")]).refused
+    assert ask(model, []).outcome == ask(model, [passage(" \n ")]).outcome == "none"
     assert model.calls == []
 
 
@@ -218,9 +230,10 @@ def treated(treatment, reply):
 
 def test_one_unsupported_sentence_refuses():
     _, reply = treated("refuse", BAD)
-    assert (reply.refused, reply.text, reply.citations) == (True, REFUSAL, ())
-    assert reply.unsupported
-    assert not treated("refuse", WRITTEN)[1].refused
+    assert (reply.outcome, reply.text, reply.citations) == ("passages", OFFERS["en"], ())
+    assert reply.passages == NOT_ANSWERED.passages
+    assert [(one.text, one.start_offset) for one in reply.unsupported] == [("Managers receive a yacht.", None)]
+    assert treated("refuse", WRITTEN)[1].outcome == "answer"
 
 
 def test_the_model_is_asked_once_more_and_told_what_has_no_support():
@@ -259,6 +272,7 @@ def test_a_sentence_comes_checked_before_the_next_one_is_written():
             yield "[12]."
 
     events = stream_answer_sync(QUESTION, [passage(LEAVE)], embedder=EMBEDDER, chat_model=Slow(""))
+    assert next(events) == Decided("answer")
     assert next(events) == "You receive 28 days of paid annual leave [1]."
     citation = next(events)
     assert isinstance(citation, Citation)

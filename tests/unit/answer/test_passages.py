@@ -1,0 +1,223 @@
+"""What is shown where no exact answer was found."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from answer.samples import LEAVE, WordEmbedder, passage
+from recollect.answer import (
+    AnswerOptions,
+    ExtractionOptions,
+    RefusalRule,
+    answer,
+    extract_answer,
+    stream_answer_sync,
+    verify,
+)
+from recollect.answer.absence import OFFERS, REFUSALS, is_refusal
+from recollect.answer.writing import Decided
+from recollect.llm import ScriptedChatModel
+from recollect.model import Answer
+
+EMBEDDER = WordEmbedder()
+NEVER = ExtractionOptions(rule=RefusalRule(threshold=1))
+QUESTION = "How many days of leave for a funeral in Lapland?"
+
+
+def shown(question, passages, options=NEVER, **more):
+    return extract_answer(question, passages, embedder=EMBEDDER, options=options, **more)
+
+
+def test_the_best_sentence_is_marked_and_stands_among_its_neighbours():
+    reply = shown("death of a parent", [passage(LEAVE, section="Leave policy", page=3, department="HR", id="L-1")])
+    (one,) = reply.passages
+    (part,) = one.highlights
+    assert (reply.outcome, reply.text, reply.citations) == ("passages", OFFERS["en"], ())
+    assert LEAVE[part.start_offset : part.end_offset] == "Death of a parent | 4"
+    assert one.text == LEAVE[one.start_offset : one.end_offset] and "Birth of a child | 3" in one.text
+    assert (one.marker, one.document_id, one.source, one.section, one.page, one.department, one.id) == (
+        *(1, 1, "hr/leave_policy.pdf"),
+        *("Leave policy", 3, "HR", "L-1"),
+    )
+
+
+def test_what_follows_a_label_is_shown_with_it():
+    steps = "## Restart the server\n\nTo restart the server, run:\n\n```\nserverctl restart --all\n```\n\nThen wait."
+    (one,) = shown("How is the server restarted?", [passage(steps)]).passages
+    assert "serverctl restart --all" in one.text
+
+
+def test_a_sentence_that_is_longer_than_the_room_is_cut_and_its_mark_with_it():
+    endless = "leave " * 1_000
+    (one,) = shown(QUESTION, [passage(endless)]).passages
+    assert (one.start_offset, len(one.text)) == (0, 400)
+    assert [(part.start_offset, part.end_offset) for part in one.highlights] == [(0, 400)]
+
+
+def test_the_best_sentence_comes_first_and_then_the_order_of_the_search():
+    texts = ["Leave is granted.", "Days of leave are counted.", "Leave for a funeral in Lapland is a legend.", "Leave."]
+    found = [passage(text, document_id=rank, rank=rank, source=f"{rank}.md") for rank, text in enumerate(texts, 1)]
+    reply = shown(QUESTION, found)
+    assert [(one.marker, one.source) for one in reply.passages] == [(1, "3.md"), (2, "1.md"), (3, "2.md")]
+
+
+def test_a_passage_tells_which_collection_and_server_it_is_of_and_why_it_is_not_the_last_word():
+    found = replace(passage(LEAVE), collection="hr", server="north", document_id=-1)
+    (one,) = shown("death of a parent", [found]).passages
+    assert (one.collection, one.server, one.document_id, one.notes) == ("hr", "north", -1, found.notes)
+
+
+@pytest.mark.parametrize("passages", [[], [passage("  \n ")], [passage("## Annual leave\n\n---\n")]])
+def test_nothing_to_show_is_no_offer(passages):
+    reply = shown(QUESTION, passages)
+    assert (reply.outcome, reply.text, reply.passages) == ("none", REFUSALS["en"], ())
+
+
+@pytest.mark.parametrize(("relevance", "outcome"), [(0.119, "none"), (0.12, "passages"), (None, "passages")])
+def test_passages_that_are_not_relevant_are_not_offered(relevance, outcome):
+    reply = shown(QUESTION, [replace(passage(LEAVE), relevance=relevance)])
+    assert (reply.outcome, bool(reply.passages)) == (outcome, outcome == "passages")
+    assert reply.refused and reply.nearest is not None
+
+
+def test_an_answer_shows_no_passages():
+    reply = shown("How many days of annual leave do employees receive?", [passage(LEAVE)], ExtractionOptions())
+    assert (reply.outcome, reply.passages) == ("answer", ())
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "before", "marked"),
+    [
+        (
+            "de",
+            "Wie lange dauert die Elternzeit auf dem Mond?",
+            "Das Handbuch gilt. ",
+            "Die Elternzeit dauert drei Jahre.",
+        ),
+        (
+            "fr",
+            "Combien de jours de congé sur la Lune ?",
+            "Bienvenue. ",
+            "Les jours de congé sont au nombre de 25.",
+        ),
+        ("ja", "月での休暇は何日ですか。", "会社の案内です。", "休暇は年に二十日です。"),
+        ("zh", "月球上的年假有多少天？", "这是手册。", "年假为二十天。"),
+        (
+            "ar",
+            "كم عدد أيام الإجازة على القمر؟",
+            "هذا دليل. ",
+            "أيام الإجازة خمسة وعشرون يوما.",
+        ),
+    ],
+)
+def test_the_offer_is_in_the_questions_language_and_the_texts_sentences_are_found(language, question, before, marked):
+    text = before + marked
+    reply = shown(question, [passage(text)], language=language)
+    (one,) = reply.passages
+    assert reply.text == OFFERS[language]
+    assert [text[part.start_offset : part.end_offset] for part in one.highlights] == [marked]
+
+
+@pytest.mark.parametrize("language", OFFERS)
+def test_a_model_that_repeats_the_offer_answers_nothing(language):
+    assert is_refusal(OFFERS[language]) and is_refusal(f"**{OFFERS[language]}**")
+    assert set(OFFERS) == set(REFUSALS)
+
+
+UNSUPPORTED = "Managers receive a yacht [1]."
+
+
+def written(text, treatment="mark"):
+    stream = stream_answer_sync(
+        QUESTION,
+        [passage(LEAVE)],
+        embedder=EMBEDDER,
+        chat_model=text if isinstance(text, ScriptedChatModel) else ScriptedChatModel(text),
+        options=AnswerOptions(unsupported=treatment),
+    )
+    return list(stream)
+
+
+@pytest.mark.parametrize(
+    ("text", "treatment"),
+    [
+        *((REFUSALS["en"], treatment) for treatment in ("mark", "remove", "retry", "refuse")),
+        (UNSUPPORTED, "remove"),
+        (UNSUPPORTED, "refuse"),
+        ("The context does not mention Lapland.", "mark"),
+        ("", "retry"),
+    ],
+)
+def test_where_a_model_has_no_answer_the_stream_says_so_first_and_shows_passages(text, treatment):
+    first, offer, *_, reply = written(text, treatment)
+    assert (first, offer, reply.text) == (Decided("passages"), OFFERS["en"], OFFERS["en"])
+    assert isinstance(reply, Answer) and reply.passages == shown(QUESTION, [passage(LEAVE)]).passages
+    assert (reply.citations, reply.model) == ((), "scripted")
+    assert [one.start_offset for one in reply.unsupported] == [None] * (text == UNSUPPORTED)
+
+
+def test_a_second_answer_that_is_none_shows_passages_too():
+    model = ScriptedChatModel(lambda messages: UNSUPPORTED if len(messages) == 2 else REFUSALS["en"])
+    first, *_, reply = written(model, "retry")
+    assert len(model.calls) == 2
+    assert (first, reply.outcome, bool(reply.passages)) == (Decided("passages"), "passages", True)
+
+
+def test_a_models_refusal_shows_nothing_where_nothing_is_relevant():
+    reply = answer(
+        QUESTION,
+        [replace(passage(LEAVE), relevance=0.05)],
+        embedder=EMBEDDER,
+        chat_model=ScriptedChatModel(REFUSALS["en"]),
+    )
+    assert (reply.outcome, reply.text, reply.passages) == ("none", REFUSALS["en"], ())
+
+
+texts = st.one_of(
+    st.text(
+        alphabet=st.one_of(st.sampled_from("ab cd. ! \n\n|-*#[1]:?٠שלוםit This "), st.characters(codec="utf-8")),
+        min_size=1,
+        max_size=300,
+    ),
+    st.lists(
+        st.sampled_from(
+            ["Leave is 28 days. ", "- item\n", "| a | b |\n", "|---|---|\n", "\n\n", "# Head\n", "x" * 700]
+        ),
+        min_size=1,
+        max_size=60,
+    ).map("".join),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(contents=st.lists(texts, min_size=1, max_size=4), question=texts.filter(str.strip), data=st.data())
+def test_whatever_is_shown_is_the_documents_own_and_short(contents, question, data):
+    documents = dict(enumerate(contents, start=1))
+    found = []
+    for rank in range(1, data.draw(st.integers(1, 6)) + 1):
+        document_id = data.draw(st.sampled_from(sorted(documents)))
+        content = documents[document_id]
+        start = data.draw(st.integers(0, len(content) - 1))
+        end = data.draw(st.integers(start + 1, len(content)))
+        found.append(passage(content, start=start, end=end, rank=rank, document_id=document_id, score=1 / rank))
+    reply = shown(question, found)
+    assert (reply.outcome == "passages") == bool(reply.passages) and reply.outcome != "answer"
+    assert [one.marker for one in reply.passages] == list(range(1, len(reply.passages) + 1))
+    assert len(reply.passages) <= 3 and sum(len(one.text) for one in reply.passages) <= 1_200
+    for one in reply.passages:
+        assert one.text.strip() and documents[one.document_id][one.start_offset : one.end_offset] == one.text
+        assert one.highlights
+        assert all(one.start_offset <= part.start_offset < part.end_offset <= one.end_offset for part in one.highlights)
+        assert any(
+            hit.document_id == one.document_id and hit.start_offset <= one.highlights[0].start_offset < hit.end_offset
+            for hit in found
+        )
+    spans = sorted((one.document_id, one.start_offset, one.end_offset) for one in reply.passages)
+    assert all(a[0] != b[0] or a[2] <= b[1] for a, b in itertools.pairwise(spans))
+    assert verify(reply.text, reply.citations, documents) == ()
+    assert shown(question, found) == reply
