@@ -43,8 +43,11 @@ def helpful_passages(
     room = MOST_CHARACTERS
     for passage in passages:
         region = next(one for one in regions if any(own is passage for own in one.passages))
-        begin = passage.start_offset - region.start_offset
-        new = _Stretch(region, begin, begin + len(passage.content))
+        begin, end = _edges(passage.content)
+        if begin == end:
+            continue
+        at = passage.start_offset - region.start_offset
+        new = _Stretch(region, at + begin, at + end)
         touched = next((one for one in stretches if one.touches(new)), None)
         if touched is not None:
             joined = _Stretch(region, min(touched.start, new.start), max(touched.end, new.end))
@@ -57,9 +60,13 @@ def helpful_passages(
                 new = _cut(new, _best_of(evidence, new), room, language)
             stretches.append(new)
             room -= len(new)
-    return tuple(
-        _shown(marker, one, _best_of(evidence, one)) for marker, one in enumerate(stretches, start=1) if len(one)
-    )
+    return tuple(_shown(marker, one, _best_of(evidence, one)) for marker, one in enumerate(stretches, start=1))
+
+
+def _edges(text: str) -> tuple[int, int]:
+    """Where a text begins and ends without the blanks around it."""
+    begin = len(text) - len(text.lstrip())
+    return begin, max(begin, len(text.rstrip()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +89,12 @@ class _Stretch:
 
 
 def _best_of(evidence: Sequence[Evidence], stretch: _Stretch) -> tuple[int, int] | None:
-    """Of the pieces in a stretch the one that fits best, in characters of the region's text."""
+    """Of the pieces that begin in a stretch the one that fits best, in characters of the region's text."""
     begin = stretch.region.start_offset
     for piece in evidence:
         start, end = piece.start_offset - begin, piece.end_offset - begin
         same = piece.region.document_id == stretch.region.document_id
-        if same and stretch.start <= start and end <= stretch.end:
+        if same and stretch.start <= start < stretch.end:
             return start, end
     return None
 
@@ -104,6 +111,7 @@ def _cut(stretch: _Stretch, best: tuple[int, int] | None, room: int, language: s
 def _shown(marker: int, stretch: _Stretch, best: tuple[int, int] | None) -> ShownPassage:
     region, begin = stretch.region, stretch.region.start_offset
     lead = begin + (stretch.start if best is None else best[0])
+    marked = () if best is None else (Highlight(start_offset=lead, end_offset=begin + min(best[1], stretch.end)),)
     passage, part = region.passage_at(lead), region.part_at(lead)
     return ShownPassage(
         marker=marker,
@@ -115,7 +123,7 @@ def _shown(marker: int, stretch: _Stretch, best: tuple[int, int] | None) -> Show
         start_offset=begin + stretch.start,
         end_offset=begin + stretch.end,
         text=region.text[stretch.start : stretch.end],
-        highlights=() if best is None else (Highlight(start_offset=begin + best[0], end_offset=begin + best[1]),),
+        highlights=marked,
         notes=passage.notes,
         collection=passage.collection,
         server=passage.server,
