@@ -533,15 +533,44 @@ def test_a_document_is_added_and_written_over_only_where_that_is_meant(rag: RAGP
     )
 
 
-def test_an_answer_cites_places_that_can_be_read_and_a_refusal_says_so(read_only: RAGPipeline):
+def test_an_answer_cites_places_that_can_be_read_and_nothing_says_so(read_only: RAGPipeline):
     answered = value(box(read_only).execute("ask", {"question": "How much may a hotel in Bremen cost?"}))
     (cited, *_) = answered["citations"]
     assert "130 euros" in answered["answer"] and answered["generated_by"] is None and not answered["refused"]
+    assert (answered["outcome"], answered["passages"]) == ("answer", []) and "note" not in answered
     span = {key: cited[key] for key in ("document_id", "start_offset", "end_offset")}
     assert value(box(read_only).execute("read", span))["text"] == cited["quote"]
     refused = value(box(read_only).execute("ask", {"question": "Who was king of Spain in 1700?"}))
     assert refused["refused"] and refused["citations"] == [] and "do not answer from memory" in refused["note"]
+    assert (refused["outcome"], refused["passages"]) == ("none", [])
     elsewhere = value(
         box(read_only).execute("ask", {"question": "How much may a hotel in Bremen cost?", "department": "it"})
     )
-    assert elsewhere["refused"]
+    assert (elsewhere["outcome"], elsewhere["passages"]) == ("none", [])
+
+
+NOT_TOLD = "How much may a hotel in Bremen cost by ordinance RQ-404?"
+
+
+def test_passages_can_be_read_and_a_model_is_told_to_judge_them(read_only: RAGPipeline):
+    told = value(box(read_only).execute("ask", {"question": NOT_TOLD}))
+    assert (told["outcome"], told["refused"], told["citations"]) == ("passages", True, [])
+    assert "Judge these passages" in told["note"] and "claim no more than they say" in told["note"]
+    assert [one["marker"] for one in told["passages"]] == list(range(1, len(told["passages"]) + 1))
+    best = told["passages"][0]
+    assert (best["source"], best["section"]) == ("rules.md", "Rules > Travel > Hotels") and "130 euros" in best["text"]
+    for one in told["passages"]:
+        places = [(one, one["text"]), *((part, None) for part in one["highlights"])]
+        for place, text in places:
+            span = {key: place[key] for key in ("start_offset", "end_offset")} | {"document_id": one["document_id"]}
+            read = value(box(read_only).execute("read", span))["text"]
+            assert read == text or (text is None and read in one["text"])
+    assert value(box(read_only, max_characters=4_000).execute("ask", {"question": NOT_TOLD})) == told
+
+
+def test_passages_of_what_somebody_may_not_read_are_not_shown(read_only: RAGPipeline):
+    question = {"question": "How many days of leave has the board by RQ-404?"}
+    seen = value(box(read_only.view(principal=ANN)).execute("ask", question))
+    assert "99 days" in json.dumps(seen["passages"])
+    hidden = json.dumps(value(box(read_only.view(principal=BOB)).execute("ask", question)))
+    assert "passages" in hidden and "99" not in hidden and "board.md" not in hidden

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, NotRequired, cast
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
+from recollect.model import Outcome
+
 ErrorKind = Literal[
     "invalid_arguments", "not_found", "denied", "conflict", "unavailable", "failed", "unknown_tool", "busy"
 ]
@@ -236,6 +238,21 @@ class Cited(Span):
     support: NotRequired[Annotated[float, Field(description="How well the quote supports what cites it, 0 to 1.")]]
 
 
+class HighlightedPart(TypedDict):
+    """A part of a passage that is closest to the question."""
+
+    start_offset: Start
+    end_offset: End
+
+
+class HelpfulPassage(Span):
+    """A passage that may help where no exact answer was found."""
+
+    marker: Annotated[int, Field(description="Its number, to refer to it by.")]
+    text: Annotated[str, Field(description="The document's own words.")]
+    highlights: list[HighlightedPart]
+
+
 class Unsupported(TypedDict):
     """A sentence that a language model wrote and the sources do not support."""
 
@@ -247,9 +264,19 @@ class Unsupported(TypedDict):
 class AskResult(TypedDict):
     """What `ask` replies."""
 
-    answer: Annotated[str, Field(description="With markers such as [1], or the sentence of refusal.")]
-    refused: Annotated[bool, Field(description="Whether the documents hold no answer.")]
+    answer: Annotated[str, Field(description="With markers such as [1]; or a sentence that says that there is none.")]
+    outcome: Annotated[
+        Outcome,
+        Field(
+            description="answer: the documents answer the question; passages: no exact answer was found, and the "
+            "passages may help; none: nothing relevant was found."
+        ),
+    ]
+    refused: Annotated[bool, Field(description="Whether the outcome is another one than answer.")]
     citations: list[Cited]
+    passages: Annotated[
+        list[HelpfulPassage], Field(description="Of the outcome passages. Judge them, and claim no more than they say.")
+    ]
     unsupported: Annotated[list[Unsupported], Field(description="What of the answer must not be relied on.")]
     generated_by: Annotated[
         str | None, Field(description="The language model that wrote it; null: none, it quotes the documents.")
