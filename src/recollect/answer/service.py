@@ -14,12 +14,12 @@ from recollect.answer._language import language_of_passages
 from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, read
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, PromptTemplate, build_prompt
 from recollect.answer.verification import Verifier
-from recollect.answer.writing import AnswerEvent, Decided, Treatment, Writing
+from recollect.answer.writing import AnswerEvent, Treatment, Writing
 from recollect.context import estimate_tokens
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
 from recollect.interruption import Interrupted, stoppable
-from recollect.model import Answer, RetrievedContext
+from recollect.model import Answer, Decided, RetrievedContext
 from recollect.retrieval.analysis import Analyzer, analyzer_of
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from recollect.answer.absence import without_answer
 from recollect.answer.statements import MARKER, Statement, StatementStream, marker_numbers
 from recollect.answer.verification import Verifier
 from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
-from recollect.model import Answer, Citation, RetrievedContext, TokenUsage, UnsupportedSentence
+from recollect.model import Answer, Citation, Decided, RetrievedContext, TokenUsage, UnsupportedSentence
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from recollect.answer.prompt import Prompt
     from recollect.answer.verification import Support, Verdict
-    from recollect.model.answer import Outcome, ShownPassage
+    from recollect.model.answer import ShownPassage
 
 
 # What a language model writes becomes an answer: checked, its markers numbered, its citations at exact characters.
@@ -259,13 +259,6 @@ class Draft:
     """
 
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """What becomes of the question, before the first text is shown."""
-
-    outcome: Outcome
 
 
 #: What a stream yields: what becomes of the question; checked text, then what it cites and what is wrong with it; at

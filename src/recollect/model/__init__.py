@@ -1,6 +1,6 @@
 """The values that travel between the parts: frozen, typed, without behaviour that needs I/O."""
 
-from recollect.model.answer import Answer, Citation, Highlight, Outcome, ShownPassage, UnsupportedSentence
+from recollect.model.answer import Answer, Citation, Decided, Highlight, Outcome, ShownPassage, UnsupportedSentence
 from recollect.model.document import Chunk, Document, IngestResult
 from recollect.model.outline import Heading, LineBox, Outline, PageBox, PageSpan, PassagePart
 from recollect.model.passage import (
@@ -22,6 +22,7 @@ __all__ = [
     "Chunk",
     "Citation",
     "CompleteOptions",
+    "Decided",
     "Document",
     "Heading",
     "Highlight",

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Literal
 from recollect.model.record import Public, Record
 
 if TYPE_CHECKING:
+    from recollect.model.answer import Outcome
     from recollect.model.passage import RetrievedContext, SearchReply
 
 
 #: What is counted, and its labels. ``search``: times of its stages, ``total`` among them; ``cache``: ``hit``, ``miss``;
-#: ``found``: ``nothing``, ``low``, ``some``; ``answer``: ``answered``, ``refused``; ``feedback``: ``helpful``, ``not``;
+#: ``found``: ``nothing``, ``low``, ``some``; ``answer``: of `ANSWER_LABELS`; ``feedback``: ``helpful``, ``not``;
 #: ``limit``: requests that were refused because there were too many, by kind; ``size``: bytes of the ``database``.
 ActivityName = Literal["search", "cache", "found", "answer", "feedback", "limit", "size"]
+
+#: How answers are counted, by their outcome.
+ANSWER_LABELS: Mapping[Outcome, str] = {"answer": "answered", "passages": "passages", "none": "refused"}
 
 #: Results whose best relevance is below this answer little of a question.
 LOW_RELEVANCE = 0.25
@@ -119,12 +123,12 @@ class Shown:
     """Something that was asked, and what was shown for it.
 
     Attributes:
-        action: ``search``, ``ask``, ``context``, ``read``, …, or a request that changed something. That an answer was
-            refused is told beside its ``ask``: ``refuse/`` with a `RefusalReason`.
+        action: ``search``, ``ask``, ``context``, ``read``, …, or a request that changed something. That a question got
+            no answer is told beside its ``ask``: ``refuse/`` with a `RefusalReason`.
         question: As it was asked; None: nothing was.
         documents: The ids of those shown, and of their versions; 0: of the present one, or of all.
-        outcome: What leaves the question unanswered: ``nothing`` found, ``low`` relevance, ``refused`` an answer; None:
-            none of these.
+        outcome: What leaves the question unanswered: ``nothing`` found, ``low`` relevance, ``passages`` in place of an
+            answer, ``refused`` an answer; None: none of these.
     """
 
     action: str
@@ -154,7 +158,7 @@ class Access(Record):
         at: When it was shown.
         actor: To whom: the user, and the key.
         action: ``search``, ``ask``, ``context``, ``read``, …; or the method and the route of what changed something.
-            Beside an ``ask`` whose answer was refused, why: ``refuse/nothing`` (was found), ``refuse/identifier`` (none
+            Beside an ``ask`` that got no answer, why: ``refuse/nothing`` (was found), ``refuse/identifier`` (none
             of the evidence holds it), ``refuse/threshold`` (not reached), ``refuse/unsupported`` (all of it),
             ``refuse/model`` (knew none).
         request_id: Of the request, as its reply and the log of requests name it.

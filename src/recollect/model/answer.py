@@ -111,6 +111,17 @@ class ShownPassage(Record):
     id: PublicIfKnown[str | None] = None
 
 
+@dataclass(frozen=True, slots=True)
+class Decided(Record):
+    """The outcome of a question, known before the first text of its answer.
+
+    Attributes:
+        outcome: As of `Answer`.
+    """
+
+    outcome: Public[Outcome]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedSentence(Record):
     """A sentence that a language model wrote and the sources do not support.

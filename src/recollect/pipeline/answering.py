@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from recollect.model.collection import Collection
     from recollect.pipeline.assembly import Assembly
 
-#: What a question yields: the passages found, then what `recollect.answer.service.stream_answer` does.
+#: What a question yields: the passages found, then what `recollect.answer.service.stream_answer` does. `Decided` comes
+#: before the passages where no language model writes.
 AskEvent: TypeAlias = "SearchReply | AnswerEvent"
 
 _log = logging.getLogger(__name__)
@@ -121,6 +122,8 @@ def answer_stream(
 ) -> Iterator[AskEvent]:
     """What a search finds, the pieces of the answer made of it with their events, and the whole `Answer` at the end.
 
+    Where no language model writes, the outcome comes before all of them: it is known before anything need be shown.
+
     Args:
         at: Who asks, and where.
         question: In plain words.
@@ -130,21 +133,25 @@ def answer_stream(
     """
     reply, place = search_with_place(at, question, replace(options, outline=True, relevance_floor=True))
     show("ask", question=question, passages=reply.results, outcome=outcome_of(reply))
-    yield reply
     assembly = at.assembly
-    for piece in stream_answer_sync(
+    pieces = stream_answer_sync(
         question,
         reply.results,
         embedder=answering_embedder(assembly, place),
         chat_model=writer,
         options=replace(answer_options(assembly, place, options, drafts=drafts), wordings=reply.wordings),
-    ):
+    )
+    if writer is None:
+        yield next(pieces)
+    yield reply
+    for piece in pieces:
         if isinstance(piece, Answer):
             search_ms = {f"search_{stage}": ms for stage, ms in reply.timings_ms.items()}
             usage = TokenUsage.total((reply.usage, piece.usage))
             answer = replace(piece, timings_ms={**search_ms, **piece.timings_ms}, usage=usage, warnings=reply.warnings)
             if answer.refused:
-                show(f"refuse/{_why_refused(answer, reply)}", question=question, outcome="refused")
+                outcome = "passages" if answer.passages else "refused"
+                show(f"refuse/{_why_refused(answer, reply)}", question=question, outcome=outcome)
             for observer in assembly.observers:
                 observer.answered(answer)
             yield answer

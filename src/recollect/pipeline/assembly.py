@@ -19,7 +19,7 @@ from recollect.buffered_log import BufferedLog
 from recollect.errors import ConfigurationError, UsageError
 from recollect.forking import computes_properties, leave_to_parent, renew_in_children
 from recollect.model import DEFAULT_TENANT_ID, Answer, RetrievalOptions, Scope, SearchReply
-from recollect.model.activity import Access, ActivityName, Tally, outcome_of
+from recollect.model.activity import ANSWER_LABELS, Access, ActivityName, Tally, outcome_of
 from recollect.model.document import ExpiryPolicy
 from recollect.model.principal import DefaultPermissions
 from recollect.model.scope import Target, asking_tenant
@@ -620,8 +620,8 @@ class ActivityLog(Observer):
         )
 
     def answered(self, answer: Answer) -> None:
-        """Count an answer, or its refusal."""
-        self.count(asking_tenant(), "answer", "refused" if answer.refused else "answered")
+        """Count an answer, by what became of its question."""
+        self.count(asking_tenant(), "answer", ANSWER_LABELS[answer.outcome])
 
     def flush(self) -> None:
         """Store what waits."""

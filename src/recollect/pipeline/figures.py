@@ -97,8 +97,8 @@ def read_figures(view: View, window: Window, *, kind: str | None = None) -> Figu
 def unanswered_questions(view: View, window: Window) -> Sequence[tuple[Any, ...]]:
     """What is asked and nothing answers, the most frequent first.
 
-    Of each: its words and the beginning of its hash, as far as they are kept; ``refused``, ``nothing`` or ``low``; why
-    answers were refused (`recollect.model.activity.RefusalReason`); how often, and when last.
+    Of each: its words and the beginning of its hash, as far as they are kept; ``refused``, ``passages``, ``nothing`` or
+    ``low``; why there was no answer (`recollect.model.activity.RefusalReason`); how often, and when last.
 
     Raises:
         PermissionDeniedError: The view has a principal: questions are shown to who administers the tenant.

@@ -305,7 +305,11 @@ class View(Groups):
     def ask_events(
         self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
     ) -> Iterator[AskEvent]:
-        """As `ask_stream`, after the `SearchReply`, each sentence with its `Citation`s and `UnsupportedSentence`."""
+        """As `ask_stream`, with the `SearchReply`, and each sentence with its `Citation`s and `UnsupportedSentence`.
+
+        `Decided` says whether it is an answer: before everything else without a language model, with one before the
+        first sentence.
+        """
         from recollect.pipeline.answering import answer_stream
 
         given = self._at.answering(refined(RetrievalOptions, options, keywords))

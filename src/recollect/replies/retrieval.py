@@ -29,7 +29,7 @@ def shown_answer(answer: Answer, *, explain: bool = False, warnings: Sequence[st
 
     Args:
         answer: To a question.
-        explain: Whether what came nearest to a refusal's answer is shown.
+        explain: Whether what came nearest is shown where there is no answer.
         warnings: Why nothing was found.
     """
     nearest = answer.nearest if explain and answer.refused else None

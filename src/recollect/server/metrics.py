@@ -80,7 +80,12 @@ class Metrics(Observer):
             "recollect_searches", "Searches, those of answers included.", ("mode", "cached"), registry=registry
         )
         self._search_stages = _stages("search", "mode", registry)
-        self._answers = Counter("recollect_answers", "Answered questions.", ("mode", "refused"), registry=registry)
+        self._answers = Counter(
+            "recollect_answers",
+            "Questions that were asked, by what became of them: an answer, passages in its place, or none.",
+            ("mode", "outcome"),
+            registry=registry,
+        )
         self._answer_stages = _stages("answer", "mode", registry)
         model = ("kind", "provider", "model")
         self._model_requests = Counter(
@@ -121,7 +126,7 @@ class Metrics(Observer):
     def answered(self, answer: Answer) -> None:
         """Count an answer, and the time of its stages; those of its search are counted as a search's."""
         mode = "extractive" if answer.model is None else "generated"
-        self._series(self._answers, mode=mode, refused=_yes(answer.refused)).inc()
+        self._series(self._answers, mode=mode, outcome=answer.outcome).inc()
         for stage, milliseconds in answer.timings_ms.items():
             if not stage.startswith("search_"):
                 self._series(self._answer_stages, mode=mode, stage=stage).observe(milliseconds / 1000)

@@ -18,7 +18,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from recollect.errors import ConflictError, NotFoundError, RateLimitedError, UsageError
-from recollect.model import Answer, Citation, SearchReply, UnsupportedSentence
+from recollect.model import Answer, Citation, Decided, SearchReply, ShownPassage, UnsupportedSentence
 from recollect.model.record import json_of
 from recollect.replies.retrieval import shown_answer
 from recollect.server.problems import problem_of
@@ -138,14 +138,25 @@ async def _kept_alive(frames: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
 
 # Answers as the events that every door of this server streams.
 
+_EVENT_OF = {
+    Decided: "outcome",
+    SearchReply: "sources",
+    Citation: "citation",
+    UnsupportedSentence: "unsupported",
+    ShownPassage: "passage",
+}
+
 #: The events of an answer, and what ends it otherwise.
-ANSWER_EVENTS = ("sources", "token", "citation", "unsupported", "done", "error")
+ANSWER_EVENTS = ("outcome", "sources", "token", "citation", "unsupported", "passage", "done", "error")
 
 
 async def answer_events(
     stream: AsyncGenerator[AskEvent], *, explain: bool = False
 ) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
-    """``sources``, ``token`` for each sentence with its ``citation`` and ``unsupported``, and ``done``.
+    """``outcome``, ``sources``, ``token`` for each sentence with its ``citation`` and ``unsupported``, and ``done``.
+
+    Before ``done`` comes a ``passage`` for each that may help in place of an answer. ``outcome`` comes first; where a
+    language model writes, after ``sources`` and before the first ``token``.
 
     Args:
         stream: What `View.ask_events` gives; closed at the end.
@@ -155,21 +166,18 @@ async def answer_events(
     async with aclosing(stream):
         async for piece in stream:
             match piece:
-                case SearchReply():
-                    yield "sources", json_of(piece)
                 case str():
                     yield "token", {"text": piece}
-                case Citation():
-                    cited.add(piece.marker)
-                    yield "citation", json_of(piece)
-                case UnsupportedSentence():
-                    yield "unsupported", json_of(piece)
                 case Answer():
-                    # Quotes come with their answer, not one by one.
-                    for citation in piece.citations:
-                        if citation.marker not in cited:
-                            yield "citation", json_of(citation)
+                    # Quotes and passages come with their answer, not one by one.
+                    for one in (*piece.citations, *piece.passages):
+                        if not (isinstance(one, Citation) and one.marker in cited):
+                            yield _EVENT_OF[type(one)], json_of(one)
                     yield "done", json_of(shown_answer(piece, explain=explain))
+                case Decided() | SearchReply() | Citation() | UnsupportedSentence():
+                    if isinstance(piece, Citation):
+                        cited.add(piece.marker)
+                    yield _EVENT_OF[type(piece)], json_of(piece)
 
 
 # Answers that go on for a while after their connection broke, so that whoever asked can come back for the rest.

@@ -121,7 +121,7 @@ class Tracing(Observer):
             own.get("total", sum(own.values())),
             {
                 "recollect.answer.mode": "extractive" if answer.model is None else "generated",
-                "recollect.answer.refused": answer.refused,
+                "recollect.answer.outcome": answer.outcome,
                 "recollect.answer.citations": len(answer.citations),
                 **_stages("recollect.answer", own),
             },

@@ -9,7 +9,15 @@ from recollect.client.calls.base import Call, Calls, EventStream, reading
 from recollect.client.place import given
 from recollect.client.wire import Json, passage_of, search_body
 from recollect.errors import UsageError
-from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, UnsupportedSentence
+from recollect.model import (
+    Answer,
+    Citation,
+    Decided,
+    RetrievalOptions,
+    SearchReply,
+    ShownPassage,
+    UnsupportedSentence,
+)
 from recollect.model.search_options import refined
 from recollect.model.why_not import WhyNot
 
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from recollect.model.search_options import SearchKeywords
 
 #: What a question yields, as `recollect.View.ask_events` does.
-AskEvent: TypeAlias = "SearchReply | str | Citation | UnsupportedSentence | Answer"
+AskEvent: TypeAlias = "Decided | SearchReply | str | Citation | UnsupportedSentence | ShownPassage | Answer"
 
 _OF_A_STAGE = ("stage", "passed", "detail")
 
@@ -67,7 +75,7 @@ class RetrievalCalls(Calls):
     def ask_events(
         self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
     ) -> EventStream[AskEvent]:
-        """As it comes: the `SearchReply`, each sentence with what belongs to it, and the `Answer`.
+        """As it comes: `Decided`, the `SearchReply`, each sentence with what belongs to it, and the `Answer`.
 
         See `recollect.View.ask_events`. A connection that breaks is made anew, and nothing is lost or comes twice.
         """
@@ -103,6 +111,8 @@ def _answered(call: Call[Answer]) -> EventStream[AskEvent]:
 
 def _ask_event(event: Event) -> Sequence[AskEvent]:
     match event.name:
+        case "outcome":
+            return [reading(Decided)(event.json())]
         case "sources":
             return [reading(SearchReply)(event.json())]
         case "token":
@@ -111,6 +121,8 @@ def _ask_event(event: Event) -> Sequence[AskEvent]:
             return [reading(Citation)(event.json())]
         case "unsupported":
             return [reading(UnsupportedSentence)(event.json())]
+        case "passage":
+            return [reading(ShownPassage)(event.json())]
         case "done":
             return [reading(Answer)(event.json())]
         case _:  # of a later version

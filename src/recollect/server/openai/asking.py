@@ -18,10 +18,11 @@ from pydantic import ConfigDict, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
+from recollect.answer.absence import OFFERS
 from recollect.answer.follow_up import Exchange
 from recollect.answer.service import iterate
 from recollect.llm.base import ChatMessage, ChatUsage
-from recollect.model import Answer, RetrievalOptions, SearchReply, TokenUsage
+from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, TokenUsage
 from recollect.model.search_options import require_question
 from recollect.operations.values import Name
 from recollect.pipeline import View
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from recollect.llm.base import ChatModel
-    from recollect.model import Citation
+    from recollect.model import ShownPassage
     from recollect.pipeline.answering import AskEvent
     from recollect.server.openai.files import Made
 
@@ -75,7 +76,7 @@ class Cut:
                 text = self._end(event.text)
                 if text[len(shown) :]:
                     yield text[len(shown) :]
-                yield _shortened(event, text)
+                yield self._fitting(_shortened(event, text))
             elif isinstance(event, str):
                 heard += event
                 text = self._end(heard)
@@ -85,6 +86,12 @@ class Cut:
                     shown = text
             elif isinstance(event, SearchReply) or len(shown) == len(heard):
                 yield event
+
+    def _fitting(self, answer: Answer) -> Answer:
+        """The answer with as many of its passages as may be sent whole."""
+        while answer.passages and self._end(content := spoken(answer)) != content:
+            answer = replace(answer, passages=answer.passages[:-1])
+        return answer
 
     def _end(self, text: str) -> str:
         text = text[: min((at for at in (text.find(one) for one in self._stop) if at >= 0), default=len(text))]
@@ -107,6 +114,7 @@ def _shortened(answer: Answer, text: str) -> Answer:
         answer,
         text=text,
         citations=tuple(one for one in answer.citations if f"[{one.marker}]" in text),
+        passages=(),
         unsupported=tuple(
             one for one in answer.unsupported if one.end_offset is not None and one.end_offset <= len(text)
         ),
@@ -359,7 +367,7 @@ def _conversation(messages: Sequence[Message], param: str) -> tuple[str, tuple[E
             code="invalid_value",
         )
     exchanges = [
-        Exchange(asked, without_footnotes(answered))
+        Exchange(asked, without_additions(answered))
         for (role, asked), (_, answered) in itertools.pairwise(turns)
         if role == "user"
     ]
@@ -381,7 +389,7 @@ async def primed_events(question: Question, service: Service) -> AsyncGenerator[
     It returns once the model writes, or after some seconds: until then a failure has an HTTP status of its own.
     """
     events = service.streams.stream(question.answered)
-    found = await anext(events)
+    first = await anext(events)
     written = asyncio.ensure_future(anext(events))
     try:
         await asyncio.wait([written], timeout=_HELD_BACK_SECONDS)
@@ -395,7 +403,7 @@ async def primed_events(question: Question, service: Service) -> AsyncGenerator[
 
     async def all_of_them() -> AsyncGenerator[AskEvent]:
         async with aclosing(events):
-            yield found
+            yield first
             yield await written
             async for event in events:
                 yield event
@@ -407,15 +415,15 @@ async def answer_of(question: Question, service: Service) -> tuple[Answer, Searc
     """The whole answer, and what the search found for it."""
 
     def whole() -> tuple[Answer, SearchReply]:
-        found, *_, answer = question.answered()
-        assert isinstance(found, SearchReply)
+        *events, answer = question.answered()
+        (found,) = (one for one in events if isinstance(one, SearchReply))
         assert isinstance(answer, Answer)
         return answer, found
 
     return await service.streams.run(whole)
 
 
-# What answers cite, for programs (annotations) and for people (footnotes in the text).
+# What answers cite and show, for programs (annotations) and for people (footnotes and passages in the text).
 
 
 _HEADING = "Sources:"
@@ -428,6 +436,14 @@ _MARKER = re.compile(r"\[(\d+)\]")
 
 
 _QUOTED_CHARACTERS = 200
+
+
+# A line of a highlight, behind what makes it an item, a heading or a quotation. Rows of tables and indented code cannot
+# be bold.
+_LINE = re.compile(r"^( {0,3}(?:(?:[-*+•]|\d+[.)]|#{1,6}|>) +)*)([^\s|].*?)([ \t]*)$", re.MULTILINE)
+
+
+_FENCE = re.compile(r"^ *(?:```|~~~)", re.MULTILINE)
 
 
 class UrlCitationJson(TypedDict):
@@ -455,13 +471,19 @@ class FileCitationJson(TypedDict):
     filename: str
 
 
-def markers(answer: Answer) -> Iterator[tuple[int, int, Citation]]:
-    """Where each marker stands in the text, and what it cites."""
+def markers(answer: Answer) -> Iterator[tuple[int, int, Citation | ShownPassage]]:
+    """Where each marker is in `spoken`, and what it cites or shows."""
     cited = {citation.marker: citation for citation in answer.citations}
     for found in _MARKER.finditer(answer.text):
         citation = cited.get(int(found[1]))
         if citation is not None:
             yield found.start(), found.end(), citation
+    end = len(answer.text)
+    for passage in answer.passages:
+        text = _passage_text(passage)
+        start = end + text.index("[")
+        yield start, end + text.index("]") + 1, passage
+        end += len(text)
 
 
 def chat_annotations(answer: Answer, request: Request) -> list[ChatAnnotationJson]:
@@ -500,18 +522,52 @@ def file_annotations(answer: Answer, made: Made) -> list[FileCitationJson]:
     ]
 
 
-def footnotes(answer: Answer) -> str:
-    """What stands behind an answer's text for those who see nothing else of it; empty where nothing is cited."""
-    lines = [f"- [{one.marker}] {_place(one, answer)}" for one in answer.citations]
-    return f"\n\n{_HEADING}\n\n" + "\n".join(lines) if lines else ""
+def spoken(answer: Answer) -> str:
+    """The text of an answer, with the passages that may help where it is none."""
+    return answer.text + "".join(map(_passage_text, answer.passages))
 
 
-def without_footnotes(text: str) -> str:
-    """An earlier answer that a client gives back, as it was written."""
-    return _FOOTNOTES.sub("", text)
+def additions(answer: Answer, *, footnotes: bool) -> str:
+    """What is sent behind an answer's text: the passages that may help, or footnotes for what it cites.
+
+    Args:
+        answer: Whose.
+        footnotes: Whether footnotes are wanted; passages are part of the content and always sent.
+    """
+    lines = [f"- [{one.marker}] {_place(one, answer)}" for one in answer.citations] if footnotes else []
+    notes = f"\n\n{_HEADING}\n\n" + "\n".join(lines) if lines else ""
+    return spoken(answer)[len(answer.text) :] + notes
 
 
-def _address(citation: Citation, request: Request) -> str:
+def without_additions(text: str) -> str:
+    """An earlier answer that a client gives back, as it was written, without passages and footnotes."""
+    first = text.partition("\n\n")[0]
+    return first if first in OFFERS.values() else _FOOTNOTES.sub("", text)
+
+
+def _passage_text(passage: ShownPassage) -> str:
+    """A passage as people read it: its number, where it is, and its text as a quote with the highlights in bold."""
+    text, done = "", 0
+    for one in passage.highlights:
+        start, end = one.start_offset - passage.start_offset, one.end_offset - passage.start_offset
+        text += passage.text[done:start]
+        text += passage.text[start:end] if _is_code(passage.text, start, end) else _bold(passage.text[start:end])
+        done = end
+    lines = (text + passage.text[done:]).strip("\n").splitlines()
+    quote = "\n".join(f"> {line}".rstrip() for line in lines)
+    return f"\n\n[{passage.marker}] {_plain(_where(passage))}\n\n{_without_links(quote)}"
+
+
+def _bold(text: str) -> str:
+    return _LINE.sub(lambda line: f"{line[1]}**{line[2].replace('**', '')}**{line[3]}", text)
+
+
+def _is_code(text: str, start: int, end: int) -> bool:
+    """Whether characters of a text stand within a fence of code, or hold one."""
+    return bool(_FENCE.search(text, start, end)) or len(_FENCE.findall(text[:start])) % 2 == 1
+
+
+def _address(citation: Citation | ShownPassage, request: Request) -> str:
     if _is_address(citation.source):
         return citation.source
     return str(request.base_url.replace(path=f"/v1/documents/{citation.document_id}"))
@@ -521,14 +577,18 @@ def _is_address(source: str) -> bool:
     return source.startswith(("https://", "http://"))
 
 
+def _where(one: Citation | ShownPassage) -> str:
+    where = [one.source if one.server is None else f"{one.source} ({one.server})"]
+    if one.section:
+        where.append(one.section)
+    if one.page:
+        last = one.last_page if isinstance(one, Citation) else None
+        where.append(f"p. {one.page}" if last in {None, one.page} else f"pp. {one.page}-{last}")
+    return ", ".join(where)
+
+
 def _place(citation: Citation, answer: Answer) -> str:
-    where = [citation.source if citation.server is None else f"{citation.source} ({citation.server})"]
-    if citation.section:
-        where.append(citation.section)
-    if citation.page:
-        last = citation.last_page
-        where.append(f"p. {citation.page}" if last in {None, citation.page} else f"pp. {citation.page}-{last}")
-    shown = ", ".join(_plain(part) for part in where)
+    shown = _plain(_where(citation))
     quote = _plain(citation.quote)
     if quote in _plain(answer.text):
         return shown
@@ -536,9 +596,13 @@ def _place(citation: Citation, answer: Answer) -> str:
 
 
 def _plain(text: str) -> str:
-    """One line without links and images: what a document says is not fetched by whoever shows it."""
-    line = " ".join(text.split())
-    return line.replace("](", "] (").replace("][", "] [").replace("<", "‹").replace("`", "'")
+    """One line without links and images."""
+    return _without_links(" ".join(text.split())).replace("`", "'")
+
+
+def _without_links(text: str) -> str:
+    """Without links, images and HTML: what a document says is not fetched by whoever shows it."""
+    return text.replace("](", "] (").replace("][", "] [").replace("![", "! [").replace("<", "‹")
 
 
 # Prompts that chat programs send by themselves about a conversation: for its title, its tags, questions that follow.

@@ -26,9 +26,9 @@ from recollect.server.openai.asking import (
     Messages,
     Question,
     QuestionBody,
+    additions,
     answer_of,
     chat_annotations,
-    footnotes,
     primed_events,
     question_of,
 )
@@ -164,6 +164,8 @@ async def chat_completions(
 ) -> Response | Mapping[str, Any]:
     """From the collection that `model` names, with citations as annotations and as footnotes in the text.
 
+    Without an exact answer the content is a sentence that says so and the passages that may help, with annotations.
+
     The messages before the latest are the conversation that it is understood with. Nothing is remembered, unless
     `recollect.conversation` says where.
     """
@@ -190,10 +192,9 @@ class _Head:
 
 
 def _completion(answer: Answer, question: Question, head: _Head, request: Request) -> ChatCompletionJson:
-    notes = footnotes(answer) if question.footnotes else ""
     message: ChatMessageJson = {
         "role": "assistant",
-        "content": answer.text + notes,
+        "content": answer.text + additions(answer, footnotes=question.footnotes),
         "refusal": None,
         "annotations": chat_annotations(answer, request),
     }
@@ -225,9 +226,9 @@ async def _frames(
                 if isinstance(piece, str):
                     yield chunk({"content": piece})
                 elif isinstance(piece, Answer):
-                    if question.footnotes and piece.citations:
-                        yield chunk({"content": footnotes(piece)})
-                    if piece.citations:
+                    if behind := additions(piece, footnotes=question.footnotes):
+                        yield chunk({"content": behind})
+                    if piece.citations or piece.passages:
                         yield chunk({"annotations": chat_annotations(piece, request)})
                     told = json_of(shown_answer(piece))
                     yield chunk({}, finish=question.cut.reason, generated_by=piece.model, recollect=told)

@@ -32,9 +32,9 @@ from recollect.server.openai.asking import (
     Part,
     Question,
     QuestionBody,
+    additions,
     answer_of,
     file_annotations,
-    footnotes,
     primed_events,
     question_of,
 )
@@ -293,13 +293,13 @@ class _Reply:
         self._output = [self.call]
 
     def answered(self, answer: Answer) -> str:
-        """The answer is there; gives what its text ends in beside what the answer says."""
+        """The answer is there; gives what is sent behind its text."""
         self._answer = answer
-        notes = footnotes(answer) if self.question.footnotes else ""
-        part = {**text_part(answer.text + notes), "annotations": file_annotations(answer, self._made)}
+        behind = additions(answer, footnotes=self.question.footnotes)
+        part = {**text_part(answer.text + behind), "annotations": file_annotations(answer, self._made)}
         self.message |= {"status": "completed", "content": [part]}
         self._output = [self.call, self.message]
-        return notes
+        return behind
 
     def failed(self, exc: Exception) -> Mapping[str, Any]:
         """It failed; gives what is told of that."""
@@ -389,9 +389,9 @@ def _of_search(found: SearchReply, reply: _Reply, made: Made) -> Iterator[bytes]
 
 
 def _of_answer(answer: Answer, reply: _Reply) -> Iterator[bytes]:
-    notes = reply.answered(answer)
-    if notes:
-        yield _delta(reply, notes)
+    behind = reply.answered(answer)
+    if behind:
+        yield _delta(reply, behind)
     (part,) = reply.message["content"]
     for number, annotation in enumerate(part["annotations"]):
         yield reply.event(

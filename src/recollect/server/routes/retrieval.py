@@ -160,10 +160,11 @@ def _missed(caller: View, body: WhyNotBody) -> WhyNotJson:
 async def ask(
     body: AskBody, caller: Reader, service: Asking, request: Request, keep: KeepStream = None
 ) -> Response | Answer:
-    """With citations, or a refusal.
+    """With citations; without an exact answer, with passages that may help, or with nothing: `outcome` says which.
 
-    With `Accept: text/event-stream` it comes as it is written: `sources`, then `token` for each checked sentence,
-    `citation` and `unsupported` behind the sentence that they belong to, and `done` with the whole answer. With
+    With `Accept: text/event-stream` it comes as it is written: `outcome`, `sources`, then `token` for each checked
+    sentence, `citation` and `unsupported` behind the sentence that they belong to, each `passage`, and `done` with the
+    whole answer. Where a language model writes, `outcome` comes after `sources`, before the first `token`. With
     `Recollect-Keep-Stream` the stream can be gone on with after its connection broke.
     """
     view, options = body.searched(caller)
@@ -178,7 +179,9 @@ async def ask(
 
 def _answered(view: View, question: str, options: RetrievalOptions) -> Answer:
     answer = view.ask(question, options)
-    return shown_answer(answer, explain=options.explain, warnings=hints(view, options) if answer.refused else [])
+    return shown_answer(
+        answer, explain=options.explain, warnings=hints(view, options) if answer.outcome == "none" else []
+    )
 
 
 def json_response(reply: object) -> Response:

@@ -230,15 +230,17 @@ def _answers(figures: Figures) -> Iterable[Chart]:
         title=_("Questions that nothing answers"),
         kind="line",
         unit=_("questions"),
-        series=(_("nothing found"), _("low relevance"), _("answer refused")),
+        series=(_("nothing found"), _("low relevance"), _("passages only"), _("answer refused")),
         rows=_rows(
             figures,
-            lambda at: (_count(found, "nothing", at), _count(found, "low", at), _count(answers, "refused", at)),
+            lambda at: (
+                *(_count(found, label, at) for label in ("nothing", "low")),
+                *(_count(answers, label, at) for label in ("passages", "refused")),
+            ),
         ),
     )
-    yield _counted(
-        figures, "answer", "answers", _("Answers"), _("answers"), {"answered": _("answered"), "refused": _("refused")}
-    )
+    outcomes = {"answered": _("answered"), "passages": _("passages only"), "refused": _("refused")}
+    yield _counted(figures, "answer", "answers", _("Answers"), _("answers"), outcomes)
     judged = {"helpful": _("helpful"), "not": _("not helpful")}
     yield _counted(figures, "feedback", "feedback", _("Feedback"), _("passages"), judged)
     kinds = {"search": _("search"), "answer": _("answer"), "ingest": _("ingest")}
@@ -399,6 +401,7 @@ def totals(figures: Figures) -> dict[str, Value]:
         "hit_rate": _share(count("cache", "hit"), count("cache", "miss")),
         "recall": _mean(sum(total for total, _many in probes), sum(many for _total, many in probes)),
         "unanswered": count("found", "nothing", "low"),
+        "passages": count("answer", "passages"),
         "refused": count("answer", "refused"),
         "requests": sum(row[1] for row in figures.requests),
         "failures": sum(row[2] for row in figures.requests),

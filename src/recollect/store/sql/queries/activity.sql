@@ -90,9 +90,10 @@ ORDER BY v.expires_at, v.document_id LIMIT %(limit)s
 
 -- unanswered: questions that nothing answers, the most frequent first
 SELECT question, left(encode(question_hash, 'hex'), 12),
-       coalesce(max(outcome) FILTER (WHERE outcome = 'refused'), max(outcome)),
-       array_agg(DISTINCT split_part(action, '/', 2)) FILTER (WHERE outcome = 'refused'),
-       greatest(count(*) FILTER (WHERE outcome = 'refused'), count(*) FILTER (WHERE outcome <> 'refused')) AS times,
+       coalesce(max(outcome) FILTER (WHERE outcome IN ('passages', 'refused')), max(outcome)),
+       array_agg(DISTINCT split_part(action, '/', 2)) FILTER (WHERE outcome IN ('passages', 'refused')),
+       greatest(count(*) FILTER (WHERE outcome IN ('passages', 'refused')),
+                count(*) FILTER (WHERE outcome NOT IN ('passages', 'refused'))) AS times,
        max(at)
 FROM access_log
 WHERE tenant_id = %(tenant_id)s AND outcome IS NOT NULL AND at >= %(since)s AND at < %(until)s
