@@ -34,7 +34,10 @@ def events(text: str) -> list[tuple[str, dict]]:
 
 def test_a_question_is_answered_as_events(filled, client, connect):
     told = events(client.post("/api/chat", json={"query": ASKED}).text)
-    assert [name for name, _ in told] == ["sources", "token", "citation", "done"]
+    assert [name for name, _ in told] == ["outcome", "sources", "token", "citation", "done"]
+    told = events(client.post("/api/chat", json={"query": "Who decides about annual leave?"}).text)
+    assert told[0] == ("outcome", {"outcome": "passages"}) and told[-2][0] == "passage"
+    told = events(client.post("/api/chat", json={"query": ASKED}).text)
     assert "thirty days" in told[-1][1]["answer"]
     for model in ("default", "*", "default@extractive", "extractive"):
         assert events(client.post("/api/chat", json={"query": ASKED, "model": model}).text)[-1][1]["citations"]

@@ -50,13 +50,15 @@ def test_searches_and_answers_are_counted_by_mode_and_stage(rag, client):
     rag.ingest([Document(content=LEAVE, source="leave.md")])
     for _ in range(2):
         client.post("/v1/search", json={"query": "annual leave", "mode": "lexical"})
-    client.post("/v1/ask", json={"question": "How many days of annual leave does an employee have?"})
+    for question in ("How many days of annual leave does an employee have?", *["Who decides about leave?"] * 2, "zyx?"):
+        client.post("/v1/ask", json={"question": question})
     found = figures(client)
     assert value(found, "recollect_searches_total", mode="lexical", cached="false") == 1
     assert value(found, "recollect_searches_total", mode="lexical", cached="true") == 1
     assert value(found, "recollect_search_stage_seconds_count", mode="lexical", stage="total") == 1
-    assert value(found, "recollect_answers_total", mode="extractive", refused="false") == 1
-    assert value(found, "recollect_result_cache_lookups_total", result="hit") == 1
+    for outcome, count in {"answer": 1, "passages": 2, "none": 1}.items():
+        assert value(found, "recollect_answers_total", mode="extractive", outcome=outcome) == count
+    assert value(found, "recollect_result_cache_lookups_total", result="hit") == 2
     assert value(found, "recollect_database_connections", state="idle") >= 1
     assert value(found, "recollect_streams_open") == 0
     assert value(found, "process_resident_memory_bytes") > 1e6

@@ -165,12 +165,43 @@ def test_an_answer_is_whole_or_comes_as_it_is_written(filled, client):
         found = events(reply.read().decode())
     assert [number for number, _, _ in found] == [str(n) for n in range(1, len(found) + 1)]
     names = [name for _, name, _ in found]
-    assert names[0] == "sources"
+    assert names[:2] == ["outcome", "sources"] and found[0][2] == {"outcome": "answer"}
     assert names[-1] == "done"
     assert "".join(data["text"] for _, name, data in found if name == "token") == whole["answer"]
     assert [data for _, name, data in found if name == "citation"] == whole["citations"]
-    assert found[0][2]["results"][0]["source"] == "leave.md"
+    assert found[1][2]["results"][0]["source"] == "leave.md"
     assert {**found[-1][2], "timings_ms": 0} == {**whole, "timings_ms": 0}
+
+
+@pytest.mark.parametrize(
+    ("question", "outcome"), [("Who decides about annual leave?", "passages"), ("What does ERR-9999 mean?", "none")]
+)
+def test_without_an_exact_answer_the_passages_that_may_help_are_shown(filled, client, question, outcome):
+    asked = {"question": question}
+    whole = client.post("/v1/ask", json=asked).json()
+    assert (whole["outcome"], whole["refused"], whole["citations"]) == (outcome, True, [])
+    assert bool(whole["passages"]) == (outcome == "passages")
+    texts = {"leave.md": LEAVE, "pay.md": PAY}
+    for number, passage in enumerate(whole["passages"], start=1):
+        text = texts[passage["source"]]
+        assert passage["marker"] == number
+        assert passage["text"] == text[passage["start_offset"] : passage["end_offset"]]
+        (marked,) = passage["highlights"]
+        assert passage["start_offset"] <= marked["start_offset"] < marked["end_offset"] <= passage["end_offset"]
+    reply = client.post("/v1/ask", json=asked, headers={"Accept": "text/event-stream"})
+    found = [(name, data) for _, name, data in events(reply.text)]
+    shown = [("passage", passage) for passage in whole["passages"]]
+    assert found[0] == ("outcome", {"outcome": outcome})
+    assert [name for name, _ in found[1:3]] == ["sources", "token"] and found[2][1] == {"text": whole["answer"]}
+    assert found[3:-1] == shown
+    assert {**found[-1][1], "timings_ms": 0} == {**whole, "timings_ms": 0}
+
+
+def test_only_a_search_that_finds_nothing_says_why(filled, client):
+    asked = {"question": "Who decides about annual leave?", "tag": ["no-such-tag"]}
+    nothing = client.post("/v1/ask", json=asked).json()
+    assert nothing["outcome"] == "none" and any("no-such-tag" in one for one in nothing["warnings"])
+    assert "warnings" not in client.post("/v1/ask", json={"question": asked["question"]}).json()
 
 
 def test_an_error_before_a_stream_is_a_problem_and_one_within_it_an_event(filled, client):

@@ -63,6 +63,7 @@ def test_a_question_is_a_trace_of_its_request_search_and_answer(rag, traced, spa
     assert search.attributes["recollect.search.mode"] == "hybrid"
     assert search.attributes["recollect.search.total_ms"] > 0
     assert answer.attributes["recollect.answer.mode"] == "extractive"
+    assert answer.attributes["recollect.answer.outcome"] == "answer"
     assert request.start_time <= answer.start_time <= answer.end_time <= request.end_time
     told = "".join(span.to_json() for span in found.values())
     for hidden in ("annual", "hushed", "leave.md", "thirty"):
