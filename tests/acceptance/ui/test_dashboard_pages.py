@@ -153,10 +153,13 @@ def test_refusals_are_counted_and_their_questions_are_told_to_who_administers(ds
         asked = {"url": f"{one.url}/v1/search", "json": {"query": "leave"}, "headers": headers}
         assert [httpx2.post(**asked).status_code for _ in range(3)] == [200, 429, 429]
         told = {"question": "Who won the cup in 1950?", "department": ["nowhere"]}
-        assert httpx2.post(f"{one.url}/v1/ask", json=told).json()["refused"] is True
+        assert httpx2.post(f"{one.url}/v1/ask", json=told).json()["outcome"] == "none"
+        told = {"question": "Who signs the certificate?"}
+        assert httpx2.post(f"{one.url}/v1/ask", json=told).json()["outcome"] == "passages"
         sums = [
             sum(float(row[1]) for row in _csv(one, "limits")[1:]),
-            sum(float(row[2]) for row in _csv(one, "answers")[1:]),
+            *(sum(float(row[column]) for row in _csv(one, "answers")[1:]) for column in (1, 2, 3)),
         ]
-        assert sums == [2, 1]
-        assert "Who won the cup in 1950?" in httpx2.get(f"{one.url}/dashboard").text
+        assert sums == [2, 0, 1, 1]
+        page = httpx2.get(f"{one.url}/dashboard").text
+        assert "Who won the cup in 1950?" in page and "1 with passages only, 1 refused" in page

@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 
 from recollect.answer.absence import OFFERS
 from recollect.answer.follow_up import Exchange
+from recollect.answer.readable import beginning
 from recollect.answer.service import iterate
 from recollect.llm.base import ChatMessage, ChatUsage
 from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, TokenUsage
@@ -547,7 +548,7 @@ def without_additions(text: str) -> str:
 
 def _passage_text(passage: ShownPassage) -> str:
     """A passage as people read it: its number, where it is, and its text as a quote with the highlights in bold."""
-    text, done = "", 0
+    text, done = "", beginning(passage)
     for one in passage.highlights:
         start, end = one.start_offset - passage.start_offset, one.end_offset - passage.start_offset
         text += passage.text[done:start]
