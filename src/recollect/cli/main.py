@@ -88,10 +88,10 @@ PANELS: Mapping[str, Mapping[str, str]] = {
             "thresholds."
         ),
         "quality-test": (
-            "Measure answers: refusals, facts, faithfulness, citations, latency, tokens and cost; a table by model."
+            "Measure answers: outcomes, facts, faithfulness, citations, latency, tokens and cost; a table by model."
         ),
         "eval": "Measure retrieval quality on data sets with judgements.",
-        "calibrate": "Set when answers from a collection are refused: so that few questions without an answer get one.",
+        "calibrate": "Set how strong evidence must be for an answer, so that few questions without an answer get one.",
     },
     "Operation": {
         "serve": "Serve the store over HTTP, with the web interface, and run its jobs, until it is interrupted.",
