@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _LINE = re.compile(r"[^\n]*\n?")
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _NEWLINE = re.compile(r"[ \t]*\n[ \t]*")
-# Between a table's head and its rows.
-_RULE = re.compile(r"^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+[-: \t]*\n?", re.MULTILINE)
+#: Between a table's head and its rows.
+RULE = re.compile(r"^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+[-: \t]*\n?", re.MULTILINE)
 # A line that is shorter ends where its author wanted it to; one that begins so far to the right is code.
 _WRAPPED_CHARS = 40
 _INDENTED = 4
@@ -29,7 +29,7 @@ def pieces_of(passage: ShownPassage) -> list[tuple[str, bool]]:
     """
     text = passage.text
     shown = readable(text)
-    for rule in _RULE.finditer(text):
+    for rule in RULE.finditer(text):
         shown[rule.start() : rule.end()] = [""] * len(rule.group())
     found, done = list[tuple[str, bool]](), beginning(passage)
     for one in passage.highlights:

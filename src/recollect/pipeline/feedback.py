@@ -141,10 +141,10 @@ def facts_of(answer: Answer, at: Standpoint, *, model: str | None) -> dict[str, 
         model: What was to write it; None: what is configured.
     """
     versions = _Versions(at)
-    notes = {str(one.marker): [_note(note) for note in one.notes] for one in answer.citations if one.notes}
+    shown: tuple[Citation | ShownPassage, ...] = (*answer.citations, *answer.passages)
+    notes = {str(one.marker): [_note(note) for note in one.notes] for one in shown if one.notes}
     kept: dict[str, Any] = {
         "outcome": answer.outcome,
-        "refused": answer.refused,
         "model": answer.model,
         "characters": len(answer.text),
         "asked": {
@@ -166,13 +166,6 @@ def facts_of(answer: Answer, at: Standpoint, *, model: str | None) -> dict[str, 
         kept["unsupported"] = [[one.start_offset, one.end_offset, one.reason] for one in answer.unsupported]
     if answer.rewritten_question is not None:
         kept["rewritten_question"] = answer.rewritten_question
-    if answer.nearest is not None:
-        kept["nearest"] = {
-            **_place(answer.nearest.evidence, versions),
-            "probability": round(answer.nearest.probability, 4),
-            "threshold": answer.nearest.threshold,
-            "missing_identifier": answer.nearest.missing_identifier,
-        }
     if notes:
         kept["notes"] = notes
     return {SOURCES: [{"marker": one.marker, **_place(one, versions)} for one in answer.citations], ANSWER: kept}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
+from recollect.answer.readable import RULE, beginning, readable
 from recollect.answer.writing import Draft
-from recollect.errors import NotFoundError, RecollectError
+from recollect.errors import NotFoundError
 from recollect.model import Answer, Citation, SearchReply, UnsupportedSentence
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord
 from recollect.pipeline import View
@@ -23,10 +26,12 @@ from recollect.ui.markdown import Marked, finished, to_html
 from recollect.ui.visit import link
 
 if TYPE_CHECKING:
+    from recollect.model.answer import ShownPassage
     from recollect.pipeline.answering import AskEvent
     from recollect.ui.languages import Language
     from recollect.ui.visit import Visit
 
+_ROWS = re.compile(r"(?:^[ \t]*\|.*\|[ \t]*(?:\n|\Z))+", re.MULTILINE)
 
 REASONS = {
     "uncited": _("The answer cites nothing."),
@@ -82,22 +87,18 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nearest:
-    """The evidence that came nearest to a refusal's answer.
+class Passage:
+    """A passage that may help where there is no answer.
 
     Attributes:
-        cited: Where it stands.
-        quote: What it says.
-        probability: That it answers the question, 0 to 1.
-        threshold: What that had to reach.
-        missing_identifier: Whether it fell short because it does not hold an identifier of the question.
+        cited: Where it stands; its link leads to what is highlighted.
+        text: As its document has it; empty: only its place is remembered.
+        html: The text as it is shown, what is highlighted marked; None: only its place is remembered.
     """
 
     cited: Cited
-    quote: str
-    probability: float
-    threshold: float
-    missing_identifier: bool
+    text: str = ""
+    html: Markup | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +108,12 @@ class ShownAnswer:
     Attributes:
         text: In Markdown, with its markers.
         position: Where it stands in its conversation.
-        refused: Whether it is a refusal.
+        outcome: Whether it is an answer, passages that may help, or nothing.
         model: Who wrote it; None: nobody, it is quoted.
         known: Whether this is known of it: answers that others have put into the conversation are text alone.
         cited: What it rests on.
         unsupported: Its sentences that the sources do not support: from, to, reason; without a place: left out.
-        nearest: Of a refusal: what came nearest.
+        passages: What may help where it is no answer.
         rewritten: What was searched for in place of the question.
         collections: Where was searched; empty, or ``*``: everywhere.
         as_of: What was known then was asked.
@@ -122,12 +123,12 @@ class ShownAnswer:
 
     text: str
     position: int | None = None
-    refused: bool = False
+    outcome: str = "answer"
     model: str | None = None
     known: bool = True
     cited: Sequence[Cited] = ()
     unsupported: Sequence[tuple[int | None, int | None, str]] = ()
-    nearest: Nearest | None = None
+    passages: Sequence[Passage] = ()
     rewritten: str | None = None
     collections: Sequence[str] = ()
     as_of: datetime | None = None
@@ -211,6 +212,22 @@ def answer_html(
     return to_html(text, footnote=partial(_footnote, by_marker, language, base), marked=marked)
 
 
+def passage_html(passage: ShownPassage) -> Markup:
+    """The text of a passage, with its formatting, what is highlighted marked."""
+    text, shown, begin = passage.text, readable(passage.text), beginning(passage)
+    shown[:begin] = [""] * begin
+    for rows in _ROWS.finditer(text):
+        if not RULE.search(rows.group()):  # they are cut off from the head of their table
+            columns = rows.group().partition("\n")[0].count("|") - 1
+            shown[rows.start()] = f"\n{'| ' * columns}|\n{'|---' * columns}|\n{shown[rows.start()]}"
+    places = [*accumulate(map(len, shown), initial=0)]
+    marked = [
+        Marked(places[one.start_offset - passage.start_offset], places[one.end_offset - passage.start_offset])
+        for one in passage.highlights
+    ]
+    return to_html("".join(shown), marked=marked)
+
+
 def _footnote(by_marker: Mapping[int, Cited], language: Language, base: str, number: int) -> Markup | None:
     cited = by_marker.get(number)
     if cited is None:
@@ -242,7 +259,7 @@ def read(view: View, talk: Talk, *, before: int | None = None, limit: int = 60) 
     turns = turns[1:] if more else turns
     if more and turns and turns[0].role == "assistant":
         turns = turns[1:]  # its question is on the page before
-    exchanges = list(exchanges_of(view, talk, turns, record))
+    exchanges = list(exchanges_of(talk, turns, record))
     title = title_of(view, record)
     return Shown(talk=talk, title=title, exchanges=exchanges, earlier=turns[0].position if more and turns else None)
 
@@ -268,13 +285,13 @@ def title_of(view: View, record: SessionRecord) -> str:
     return ConversationEntry(record=record, opening=first[0].content if first else "").title or record.name
 
 
-def exchanges_of(view: View, talk: Talk, turns: Sequence[Episode], record: SessionRecord) -> Iterator[Exchange]:
+def exchanges_of(talk: Talk, turns: Sequence[Episode], record: SessionRecord) -> Iterator[Exchange]:
     """Turns as questions with their answers."""
     helpful = record.helpful
     asked: Episode | None = None
     for turn in turns:
         if turn.role == "assistant":
-            answer = shown_answer(view, talk, turn, helpful.get(turn.position))
+            answer = shown_answer(talk, turn, helpful.get(turn.position))
             yield _exchange(asked, answer)
             asked = None
             continue
@@ -285,10 +302,10 @@ def exchanges_of(view: View, talk: Talk, turns: Sequence[Episode], record: Sessi
         yield _exchange(asked, None)
 
 
-def shown_answer(view: View, talk: Talk, turn: Episode, helpful: bool | None = None) -> ShownAnswer:
+def shown_answer(talk: Talk, turn: Episode, helpful: bool | None = None) -> ShownAnswer:
     """An answer from the turn that remembers it."""
     try:
-        return _kept_answer(view, talk, turn, helpful)
+        return _kept_answer(talk, turn, helpful)
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         # Whoever remembers turns by the API gives them what metadata they like.
         return ShownAnswer(text=turn.content, position=turn.position, known=False, at=turn.at)
@@ -308,11 +325,23 @@ def exchange_not_kept(view: View, talk: Talk, answer: Answer) -> Exchange:
         known_from=at,
         metadata=facts_of(answer, view.standpoint, model=None),
     )
-    shown = replace(shown_answer(view, talk, turn), position=None)
-    return Exchange(position=None, question=answer.question, answer=shown)
+    shown = replace(shown_answer(talk, turn), position=None)
+    return with_passages(Exchange(position=None, question=answer.question, answer=shown), answer)
 
 
-def _kept_answer(view: View, talk: Talk, turn: Episode, helpful: bool | None) -> ShownAnswer:
+def with_passages(exchange: Exchange, answer: Answer) -> Exchange:
+    """The exchange with the texts of the passages, of which only the places are remembered."""
+    if exchange.answer is None or not answer.passages:
+        return exchange
+    texts = {one.marker: (one.text, passage_html(one)) for one in answer.passages}
+    passages = [
+        replace(one, text=texts[one.cited.marker][0], html=texts[one.cited.marker][1])
+        for one in exchange.answer.passages
+    ]
+    return replace(exchange, answer=replace(exchange.answer, passages=passages))
+
+
+def _kept_answer(talk: Talk, turn: Episode, helpful: bool | None) -> ShownAnswer:
     kept, sources = turn.metadata.get(ANSWER), turn.metadata.get(SOURCES)
     cited = _cited(talk, sources if isinstance(sources, list) else [], kept if isinstance(kept, dict) else {})
     if not isinstance(kept, dict):
@@ -326,14 +355,14 @@ def _kept_answer(view: View, talk: Talk, turn: Episode, helpful: bool | None) ->
     return ShownAnswer(
         text=turn.content,
         position=turn.position,
-        refused=bool(kept.get("refused")),
+        outcome=str(kept.get("outcome") or ("none" if kept.get("refused") else "answer")),
         model=None if kept.get("model") is None else str(kept["model"]),
         cited=cited,
         unsupported=[
             (int(start), int(end), str(reason)) if whole and start is not None else (None, None, str(reason))
             for start, end, reason in kept.get("unsupported", ())
         ],
-        nearest=_nearest(view, talk, kept.get("nearest"), as_of or turn.known_from),
+        passages=[Passage(cited=_highlighted(talk, one, kept)) for one in kept.get("passages", ())],
         rewritten=kept.get("rewritten_question"),
         collections=[str(name) for name in asked.get("collections", ())],
         as_of=as_of,
@@ -364,24 +393,11 @@ def _cited(talk: Talk, sources: Sequence[Mapping[str, Any]], kept: Mapping[str, 
     return [cited_at(talk, one, notes=notes.get(str(one.get("marker")), ())) for one in places]
 
 
-def _nearest(view: View, talk: Talk, kept: Mapping[str, Any] | None, as_of: datetime) -> Nearest | None:
-    """The evidence, as far as whoever looks may read it now."""
-    if not kept:
-        return None
-    start, end = int(kept["start_offset"]), int(kept["end_offset"])
-    inside = str(kept.get("collection") or "").startswith("session:")
-    seen = view.view(session=talk.session if inside else None, as_of=as_of)
-    try:
-        part = seen.contents.read(int(kept["document_id"]), start=start, length=max(1, end - start))
-    except RecollectError:
-        return None
-    return Nearest(
-        cited=cited_at(talk, kept),
-        quote=part.text,
-        probability=float(kept["probability"]),
-        threshold=float(kept["threshold"]),
-        missing_identifier=bool(kept["missing_identifier"]),
-    )
+def _highlighted(talk: Talk, place: Mapping[str, Any], kept: Mapping[str, Any]) -> Cited:
+    """A passage's place, whose link leads to what is highlighted in it."""
+    start, end = next(iter(place.get("highlights") or ()), (place.get("start_offset"), place.get("end_offset")))
+    notes = (kept.get("notes") or {}).get(str(place.get("marker")), ())
+    return cited_at(talk, {**place, "start_offset": start, "end_offset": end}, notes=notes)
 
 
 def _exchange(asked: Episode | None, answer: ShownAnswer | None) -> Exchange:
@@ -489,6 +505,8 @@ async def page_events(
                     writing.cited[piece.marker] = cited_at(talk, place)
                 case UnsupportedSentence():
                     writing.unsupported.append((piece.start_offset, piece.end_offset, piece.reason))
+                case _:
+                    continue  # the outcome, which the page shows when it is all there
             yield "piece", {"whole": whole, "html": writing.last()}
 
 

@@ -45,12 +45,12 @@ class Marked:
     Attributes:
         start: The first one.
         end: Just behind the last one.
-        reason: In words.
+        reason: Why the sources do not support them, in words; empty: they are what matters in the text.
     """
 
     start: int
     end: int
-    reason: str
+    reason: str = ""
 
 
 def finished(text: str) -> int:
@@ -73,7 +73,7 @@ def to_html(text: str, *, footnote: Footnote | None = None, marked: Sequence[Mar
     Args:
         text: What a model or a document says.
         footnote: Makes the footnote of a marker such as ``[1]``; None: markers stay text.
-        marked: What the sources do not support.
+        marked: What the sources do not support, or what matters.
     """
     text = _SENTINELS.sub("\ufffd", text)
     reasons: list[str] = []
@@ -282,13 +282,16 @@ class _Writing:
         if not self._inside:
             return html
         reason = self.reasons[self._seen] if self._seen < len(self.reasons) else ""
+        if not reason:
+            return Markup("<mark>{}</mark>").format(html)
         return Markup('<mark class="unsupported" title="{}">{}</mark>').format(reason, html)
 
     def _ended(self) -> Iterator[Markup]:
         if not self._inside:
             return
         reason = self.reasons[self._seen] if self._seen < len(self.reasons) else ""
-        yield Markup('<span class="visually-hidden"> ({})</span>').format(reason)
+        if reason:
+            yield Markup('<span class="visually-hidden"> ({})</span>').format(reason)
         self._inside, self._seen = False, self._seen + 1
 
 

@@ -233,7 +233,9 @@ def test_it_works_without_the_pages_script(served):
     [
         {"rag_sources": "x", "rag_answer": [1]},
         {"rag_sources": [1, {"marker": "a"}], "rag_answer": {"asked": 3}},
-        {"rag_answer": {"nearest": {"a": 1}, "unsupported": [[1]]}},
+        {"rag_answer": {"passages": [{"a": 1}], "unsupported": [[1]]}},
+        {"rag_answer": {"passages": [{"document_id": 1, "highlights": [3]}]}},
+        {"rag_answer": {"passages": 5}},
         {"rag_answer": {"asked": {"as_of": "never"}}, "rag_sources": [{}]},
         {"rag_answer": {"notes": {"1": "x"}}, "rag_sources": [{"marker": 1, "document_id": "javascript:x"}]},
         {"rag_answer": {"unsupported": [["a", "b", []]], "characters": 5, "model": [1]}},
@@ -252,7 +254,7 @@ def test_an_answer_whose_metadata_somebody_else_has_made_is_its_text(metadata):
         known_from=datetime.now(UTC),
         metadata=metadata,
     )
-    answer = shown_answer(None, Talk("s"), turn)
+    answer = shown_answer(Talk("s"), turn)
     assert (answer.text, answer.known, list(answer.cited)) == ("a [1]", False, [])
 
 

@@ -140,17 +140,34 @@ def test_an_answer_is_stopped_asked_again_and_its_question_edited(reader, talkin
     assert said == ["When are salaries paid?", "Salaries are paid on the 25th of each month [1]."]
 
 
-def test_without_a_model_answers_are_quotes_and_refusals_show_what_came_nearest(ada):
+def test_without_a_model_answers_are_quotes_and_passages_are_shown_where_there_is_none(ada, served):
     page = ada.open("/chat")
     assert page.get_by_text("No language model writes here").is_visible()
     ask(page, LEAVE)
     answers(page).wait_for()
     assert "Quoted from the documents" in answers(page).inner_text()
     ask(page, "What does ERR-9999 mean?")
-    nearest = page.get_by_label("What came nearest")
-    nearest.wait_for()
-    assert nearest.locator("blockquote").inner_text()
-    picture(page, "chat-refusal")
+    passages = page.get_by_label("Passages that may help").locator("li")
+    passages.first.wait_for()
+    answer = answers(page).last
+    assert answer.locator("> .prose").inner_text() == "No exact answer found. These passages may help:"
+    assert "Quoted from the documents" not in answer.inner_text()
+    assert 1 <= passages.count() <= 3 and passages.locator("mark").count() >= passages.count()
+    marked = passages.locator("mark").first.inner_text()
+    assert marked in passages.first.locator(".prose").inner_text()
+    picture(page, "chat-passages")
+    link = passages.first.get_by_role("link")
+    link.click()
+    page.locator("#source mark").wait_for()
+    assert marked in page.locator("#source mark").inner_text()
+    picture(page, "chat-passages-source")
+    page.keyboard.press("Escape")
+    assert link.evaluate("one => one === document.activeElement")
+    ada.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    answer.get_by_role("button", name="Copy the answer").click()
+    page.get_by_text("The answer is copied.").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("No exact answer found.") and marked in copied and "[1] " in copied
     page.emulate_media(color_scheme="dark")
     require_usable_by_all(page)
     picture(page, "chat-dark")
@@ -160,6 +177,30 @@ def test_without_a_model_answers_are_quotes_and_refusals_show_what_came_nearest(
     page.get_by_role("button", name="Conversations").click()
     page.get_by_label("Search conversations").wait_for()
     picture(page, "chat-small-side")
+
+
+def test_a_conversation_that_is_read_again_has_links_to_the_passages(ada, served):
+    page = ada.open("/chat")
+    ask(page, "What does ERR-9999 mean?")
+    marked = page.locator(".passages mark").first.inner_text()
+    # Of the passages nothing but their places is kept.
+    session = page.url.rpartition("/")[2]
+    told = page.get_by_label("Passages that may help").get_by_role("link").all_inner_texts()
+    kept = served.rag.memory.turns(session)[-1]
+    assert marked not in json.dumps([kept.content, dict(kept.metadata)])
+    page.reload()
+    again = page.get_by_label("Passages that may help")
+    assert again.get_by_role("link").all_inner_texts() == told and again.locator("mark").count() == 0
+    again.get_by_role("link").first.click()
+    assert marked in page.locator("#source mark").inner_text()
+    require_usable_by_all(page)
+    page.keyboard.press("Escape")
+    answers(page).last.locator(".feedback").get_by_title("Not helpful").click()
+    page.get_by_text("Thank you.").wait_for()
+    ask(page, LEAVE)
+    page.locator(".answer .prose", has_text="30 days").wait_for()
+    exported = page.request.get(f"{served.url}/conversations/{session}/export").text()
+    assert "These passages may help:\n\n[1] " in exported and marked not in exported
 
 
 def test_conversations_are_found_named_exported_and_deleted(ada, served, tmp_path):

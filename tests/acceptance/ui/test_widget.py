@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from browser import picture, require_usable_by_all, visitor
+from recollect import Document
 from recollect.errors import NotFoundError, PermissionDeniedError, UsageError
 from recollect.model import Principal
 
@@ -71,6 +72,18 @@ def test_a_page_of_another_site_asks_and_sees_what_the_answer_rests_on(browser, 
             assert "30 days" in frame.locator("blockquote").first.inner_text()
             require_usable_by_all(page)
             picture(page, "widget")
+            hostile = "# <b>Bold</b>\n\nThe code ERR-7 <script>alert(1)</script> stands for a full disk."
+            served.rag.ingest(Document(content=hostile, source="https://a.example/x"))
+            frame.get_by_label("Question", exact=True).fill("What does the code ERR-9999 stand for?")
+            frame.get_by_role("button", name="Ask").click()
+            passages = frame.get_by_label("Passages that may help").locator("li")
+            passages.first.wait_for()
+            assert frame.locator(".answer > p").last.inner_text() == "No exact answer found. These passages may help:"
+            assert passages.locator("mark").count() >= 1 and "1 · " in passages.first.inner_text()
+            assert "<script>alert(1)</script>" in frame.get_by_label("Passages that may help").inner_text()
+            assert passages.get_by_role("link").first.get_attribute("href") == "https://a.example/x"
+            require_usable_by_all(page)
+            picture(page, "widget-passages")
             frame.get_by_label("Question", exact=True).press("Escape")
             assert page.get_by_role("button", name="Ask HR").get_attribute("aria-expanded") == "false"
             # The page that embeds it reaches nothing of it.

@@ -28,7 +28,7 @@ from recollect.model.search_options import MAX_QUERY_CHARACTERS
 from recollect.operations.values import Name, Text
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
-from recollect.pipeline.feedback import SOURCES
+from recollect.pipeline.feedback import ANSWER, SOURCES
 from recollect.pipeline.models import EXTRACTIVE
 from recollect.pipeline.standpoint import label
 from recollect.server.admission import hand_over
@@ -48,6 +48,7 @@ from recollect.ui.conversation import (
     page_events,
     read,
     title_of,
+    with_passages,
 )
 from recollect.ui.visit import CHAT, Reading, Visit, Visiting, Writing, page_router
 
@@ -282,7 +283,7 @@ async def ask(
         stored, record = begun[0].kept, own_record(view, talk)
         assert stored is not None, "a conversation with a session remembers"
         turns = view.memory.turns(talk.session, after=min(stored.positions) - 1, limit=2)
-        return next(exchanges_of(view, talk, turns, record)), title_of(view, record)
+        return with_passages(next(exchanges_of(talk, turns, record)), answer), title_of(view, record)
 
     if wants_events(visit.request):
         stream = visit.service.streams.stream(asked)
@@ -394,9 +395,10 @@ def _as_markdown(view: View, record: SessionRecord) -> Iterator[bytes]:
     yield f"# {_line(record.title or record.name)}\n".encode("utf-8", "replace")
     for turn in _turns(view, record):
         at = "" if turn.at is None else f" ({turn.at:%Y-%m-%d %H:%M} UTC)"
-        sources = turn.metadata.get(SOURCES)
+        kept, sources = turn.metadata.get(ANSWER), turn.metadata.get(SOURCES)
+        passages = kept.get("passages") if isinstance(kept, dict) else None
         lines = [f"\n## {_line(turn.role)}{at}\n", turn.content, ""]
-        for one in sources if isinstance(sources, list) else []:
+        for one in next((places for places in (sources, passages) if isinstance(places, list) and places), []):
             page = f", p. {one['page']}" if one.get("page") else ""
             lines.append(f"[{one.get('marker')}] {_line(str(one.get('source')))}{page}  ")
         yield "\n".join([*lines, ""]).encode("utf-8", "replace")

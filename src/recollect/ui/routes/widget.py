@@ -7,7 +7,7 @@ nothing of what the frame holds, nor the frame anything of the page.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request
@@ -15,7 +15,10 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, Response
 
+from recollect.answer.readable import pieces_of
 from recollect.errors import NotFoundError
+from recollect.model import Answer
+from recollect.model.answer import ShownPassage
 from recollect.model.key import ApiKey
 from recollect.operations.values import Text
 from recollect.pipeline.chat import Conversation
@@ -79,16 +82,26 @@ async def ask(request: Request, body: Asked) -> Response:
     await admit(request, caller, service, kind="answer")
     view = caller.view(service.rag).view(collections=widget.collection)
 
+    helpful: list[ShownPassage] = []
+
     def answered() -> Iterator[AskEvent]:
-        return Conversation(view, history=()).ask(body.question)
+        for event in Conversation(view, history=()).ask(body.question):
+            if isinstance(event, Answer):
+                helpful.extend(event.passages)
+            yield event
 
-    return event_stream(_shown(service.streams.stream(answered)))
+    return event_stream(_shown(service.streams.stream(answered), helpful))
 
 
-async def _shown(stream: AsyncGenerator[Any]) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
-    """What the widget shows: not the passages that were looked through."""
+async def _shown(
+    stream: AsyncGenerator[Any], helpful: Sequence[ShownPassage]
+) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
+    """What the widget shows: not what was looked through; and of the passages that may help, the pieces as read."""
     async for name, data in answer_events(stream):
-        if name != "sources":
+        if name == "done":
+            passages = zip(data["passages"], map(pieces_of, helpful), strict=True)
+            yield name, {**data, "passages": [{**one, "pieces": pieces} for one, pieces in passages]}
+        elif name not in {"sources", "passage"}:
             yield name, data
 
 

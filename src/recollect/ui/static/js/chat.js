@@ -9,6 +9,7 @@ import { tell } from "./messages.js";
 import { localiseMoments } from "./moments.js";
 
 const NEAR_THE_END_PIXELS = 80;
+const MARGIN_PIXELS = 24;
 const MOST_BEFORE = 8;
 
 // htmx comes behind this script, so that questions can be typed before it is there.
@@ -149,6 +150,11 @@ class Chat {
       this.failed(new RefusedError(data.detail));
     }
     if (follows || name === "begin") this.turns.scrollTop = this.turns.scrollHeight;
+    // Passages come all at once, and are read from the first one on.
+    const last = this.lines.lastElementChild;
+    if (name === "done" && last?.querySelector(".passages")) {
+      this.turns.scrollTop += last.getBoundingClientRect().top - this.turns.getBoundingClientRect().top - MARGIN_PIXELS;
+    }
   }
 
   /** @param {unknown} error */

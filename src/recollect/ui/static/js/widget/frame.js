@@ -57,17 +57,22 @@ async function ask(question, place) {
   if (!reply.ok || !reply.body) throw told(await reply.json());
   const text = document.createElement("p");
   place.append(text);
-  /** @type {{marker: number, source: string, section: string | null, page: number | null, quote: string}[]} */
+  /** @type {Citation[]} */
   const citations = [];
   for await (const [name, data] of events(reply.body)) {
     if (name === "token") text.textContent += data.text;
     if (name === "citation") citations.push(data);
-    if (name === "done") text.textContent = data.answer;
+    if (name === "done") {
+      text.textContent = data.answer;
+      if (data.passages.length) place.append(passages(data.passages));
+    }
     if (name === "error") throw told(data);
     said.scrollTop = said.scrollHeight;
   }
   if (citations.length) place.append(sources(citations));
-  said.scrollTop = said.scrollHeight;
+  // What does not fit is read from its question on.
+  const begin = place.previousElementSibling ?? place;
+  said.scrollTop += begin.getBoundingClientRect().top - said.getBoundingClientRect().top;
 }
 
 /** @param {{detail?: string}} problem */
@@ -77,7 +82,13 @@ function told(problem) {
   return error;
 }
 
-/** @param {{marker: number, source: string, section: string | null, page: number | null, quote: string}[]} citations */
+/**
+ * @typedef {{marker: number, source: string, section: string | null, page: number | null}} Place
+ * @typedef {Place & {quote: string}} Citation
+ * @typedef {Place & {pieces: [string, boolean][]}} Passage Its text, piece by piece, with what is highlighted.
+ */
+
+/** @param {Citation[]} citations */
 function sources(citations) {
   const list = document.createElement("ol");
   list.setAttribute("aria-label", main.dataset.sources ?? "");
@@ -86,23 +97,59 @@ function sources(citations) {
     item.value = one.marker;
     const details = document.createElement("details");
     const summary = document.createElement("summary");
-    const where = [one.source, one.section, one.page ? `${main.dataset.page} ${one.page}` : null];
-    summary.textContent = where.filter(Boolean).join(" › ");
+    summary.textContent = where(one);
     const quote = document.createElement("blockquote");
     quote.textContent = one.quote;
-    details.append(summary, quote);
-    if (/^https?:\/\//i.test(one.source)) {
-      const link = document.createElement("a");
-      link.href = one.source;
-      link.target = "_blank";
-      link.rel = "noopener noreferrer";
-      link.textContent = one.source;
-      details.append(link);
-    }
+    details.append(summary, quote, ...links(one));
     item.append(details);
     list.append(item);
   }
   return list;
+}
+
+/** @param {Passage[]} shown */
+function passages(shown) {
+  const list = document.createElement("ol");
+  list.setAttribute("aria-label", main.dataset.passages ?? "");
+  list.className = "passages";
+  for (const one of shown) {
+    const item = document.createElement("li");
+    item.value = one.marker;
+    item.className = "card";
+    const crumbs = document.createElement("p");
+    crumbs.className = "crumbs";
+    crumbs.textContent = `${one.marker} · ${where(one)}`;
+    const text = document.createElement("p");
+    text.className = "text";
+    for (const [piece, isHighlighted] of one.pieces) {
+      const part = document.createElement(isHighlighted ? "mark" : "span");
+      part.textContent = piece;
+      text.append(part);
+    }
+    item.append(crumbs, text, ...links(one));
+    list.append(item);
+  }
+  return list;
+}
+
+/** @param {Place} one */
+function where(one) {
+  const parts = [one.source, one.section?.replaceAll(" > ", " › "), one.page ? `${main.dataset.page} ${one.page}` : null];
+  return parts.filter(Boolean).join(" › ");
+}
+
+/**
+ * To the source, where it is a page of the web.
+ * @param {Place} one
+ */
+function links(one) {
+  if (!/^https?:\/\//i.test(one.source)) return [];
+  const link = document.createElement("a");
+  link.href = one.source;
+  link.target = "_blank";
+  link.rel = "noopener noreferrer";
+  link.textContent = one.source;
+  return [link];
 }
 
 /**
