@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import httpx2
 import pytest
 
-from recollect import Answer, AsyncClient, Client, Document, Principal
+from recollect import Answer, AsyncClient, Client, Document, Principal, SearchReply, ShownPassage
 from recollect.errors import NotFoundError, ProviderError, StreamBrokenError
+from recollect.model import Decided
+from recollect.model.answer import REFUSAL
 from recollect.server.app import create_app
 from served import Served, listening, serving
 from wires import ASKED, Cutter, answering
@@ -26,7 +28,8 @@ class Writer:
     def __init__(self) -> None:
         self.begin_anew()
 
-    def begin_anew(self, *, waits: bool = False, fails: bool = False) -> None:
+    def begin_anew(self, *, waits: bool = False, fails: bool = False, writes: Sequence[str] = SENTENCES) -> None:
+        self.writes = writes
         self.begun, self.ended, self.go_on = threading.Event(), threading.Event(), threading.Event()
         self.fails = fails
         self.asked = 0
@@ -36,7 +39,7 @@ class Writer:
     async def stream(self, messages: object, **_: object) -> AsyncIterator[str]:
         self.asked += 1
         try:
-            for sentence in SENTENCES:
+            for sentence in self.writes:
                 yield sentence
                 self.begun.set()
                 while not self.go_on.is_set():  # noqa: ASYNC110 - set by another thread
@@ -72,6 +75,39 @@ def whole(written: Served, model: Writer) -> list[object]:
 def told(events: list[object]) -> list[str]:
     """What came, without the time that it took."""
     return [one.text if isinstance(one, Answer) else one if isinstance(one, str) else repr(type(one)) for one in events]
+
+
+def test_with_a_language_model_the_outcome_comes_before_the_first_sentence(written, model, whole):
+    found, decided, first, *_ = whole
+    assert isinstance(found, SearchReply) and decided == Decided("answer") and isinstance(first, str)
+    model.begin_anew(writes=[REFUSAL])
+    with written.client() as client:
+        found, decided, sentence, *passages, answer = client.ask_events(ASKED)
+    assert isinstance(found, SearchReply) and decided == Decided("passages")
+    assert answer.outcome == "passages" and sentence == answer.text
+    assert tuple(passages) == answer.passages and all(isinstance(one, ShownPassage) for one in passages)
+
+
+@pytest.mark.parametrize(
+    ("question", "outcome"),
+    [
+        ("How many days of annual leave are there?", "answer"),
+        ("Who signs the certificate?", "passages"),
+        ("Which parking lot is reserved for visitors from Portugal on Sundays?", "none"),
+    ],
+)
+def test_without_one_the_outcome_comes_first_and_nothing_is_lost_where_the_connection_breaks(served, question, outcome):
+    with served.client() as client:
+        whole = list(client.ask_events(question))
+    decided, found, sentence, *rest, answer = whole
+    assert decided == Decided(outcome) and isinstance(found, SearchReply)
+    assert (answer.outcome, answer.text, answer.refused) == (outcome, sentence, outcome != "answer")
+    assert tuple(rest) == answer.citations + answer.passages
+    cut = Cutter(served.url, [400, 500, 1000])
+    with answering(cut) as url, Client(url) as client:
+        assert told(list(client.ask_events(question))) == told(whole)
+        in_talk = list(client.chat_events(question, session=f"talk about {outcome}"))
+    assert told(in_talk) == told(whole)
 
 
 @pytest.mark.parametrize("cuts", [[900], [1500, 2000, 900], [3000, 0, 0, 5000], [7000, 7001]], ids=str)

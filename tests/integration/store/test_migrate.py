@@ -16,8 +16,8 @@ from psycopg.conninfo import make_conninfo
 from recollect.errors import SchemaVersionError, StoreCorruptError, StoreError, StoreUnavailableError
 from recollect.store.backup import backup
 from recollect.store.catalogue import differences
-from recollect.store.migrate import code_schema_version, migrate
-from recollect.store.sql import migrations, with_includes
+from recollect.store.migrate import code_schema_version, migrate, replace_schema
+from recollect.store.sql import migrations, routines, with_includes
 
 NUMBERS = itertools.count(1)
 
@@ -77,6 +77,34 @@ def test_a_newer_schema_is_refused_and_left_alone(dsn: str):
     with pytest.raises(SchemaVersionError, match=r"9999.*Upgrade recollect"):
         migrate(dsn)
     assert advisory_locks(dsn) == 0
+
+
+def test_an_access_log_in_partitions_takes_the_outcomes_of_this_version(empty: str):
+    insert = (
+        "INSERT INTO recollect.access_log (tenant_id, at, actor, action, outcome) VALUES (1, {}, 'local', 'ask', '{}')"
+    )
+    # Of which the partition of this month, and the one of all other times, hold a row.
+    times = ("now()", "now() - interval '9 years'")
+    with psycopg.connect(empty, autocommit=True) as connection:
+        replace_schema(connection, 26)
+        connection.execute("SET search_path = recollect, public")
+        connection.execute("SET check_function_bodies = off")
+        for text in routines():
+            connection.execute(text)
+        connection.execute("SELECT make_time_partitions('access_log', 'month', 1)")
+        for at in times:
+            connection.execute(insert.format(at, "refused"))
+            with pytest.raises(psycopg.errors.CheckViolation):
+                connection.execute(insert.format(at, "passages"))
+    assert migrate(empty).applied[0] == "0027_passages"
+    with psycopg.connect(empty, autocommit=True) as connection:
+        for at in times:
+            for outcome in ("nothing", "low", "passages", "refused"):
+                connection.execute(insert.format(at, outcome))
+            with pytest.raises(psycopg.errors.CheckViolation):
+                connection.execute(insert.format(at, "other"))
+        counts = connection.execute("SELECT count(*) FROM recollect.access_log GROUP BY tableoid").fetchall()
+    assert counts == [(5,), (5,)]
 
 
 def test_a_migration_that_was_applied_with_other_content_is_noticed(dsn: str):

@@ -12,9 +12,11 @@ from openai.types.chat import completion_create_params as parameters
 
 from recollect import Principal
 from recollect.errors import ProviderError
+from recollect.model.answer import REFUSAL
 from recollect.server.openai.chat_completions import ChatCompletionBody
 
 ASKED = "How many days of annual leave does an employee have?"
+UNDECIDED = "Who decides about annual leave?"
 
 
 def said(text: str, *before: tuple[str, str]) -> list[dict[str, str]]:
@@ -60,6 +62,57 @@ def test_it_streams_what_it_answers_whole(client):
     assert chunks[-1].usage.total_tokens == 0
     assert {chunk.usage for chunk in chunks[:-1]} == {None}
     assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
+
+
+@pytest.mark.parametrize("model", ["default@extractive", "default"])
+def test_without_an_exact_answer_the_content_is_passages_with_annotations(shelf, client, model):
+    shelf.reply = lambda _: REFUSAL
+    asked = {"model": model, "messages": said(UNDECIDED), "extra_body": {"recollect": {"footnotes": False}}}
+    reply = client.chat.completions.create(**asked)
+    choice, told = reply.choices[0], reply.recollect
+    sentence, *passages = choice.message.content.split("\n\n[")
+    assert (told["outcome"], told["answer"]) == ("passages", sentence)
+    assert (choice.message.refusal, choice.finish_reason) == (None, "stop")
+    assert len(passages) == len(told["passages"]) == len(choice.message.annotations)
+    for passage, shown, noted in zip(passages, told["passages"], choice.message.annotations, strict=True):
+        head, _, quote = passage.partition("\n\n")
+        assert head == f"{shown['marker']}] {shown['source']}"
+        assert quote.removeprefix("> ").replace("**", "") == shown["text"] and "**" in quote
+        cited = noted.url_citation
+        assert choice.message.content[cited.start_index : cited.end_index] == f"[{shown['marker']}]"
+        assert cited.title == shown["source"]
+        assert cited.url == shown["source"] or cited.url.endswith(f"/v1/documents/{shown['document_id']}")
+    chunks = list(client.chat.completions.create(**asked, stream=True))
+    deltas = [chunk.choices[0].delta for chunk in chunks]
+    assert "".join(delta.content or "" for delta in deltas) == choice.message.content
+    (annotations,) = (delta.annotations for delta in deltas if getattr(delta, "annotations", None))
+    assert annotations == [one.model_dump() for one in choice.message.annotations]
+    assert chunks[-1].choices[0].finish_reason == "stop" and chunks[-1].recollect["passages"] == told["passages"]
+
+
+@pytest.mark.parametrize("given", [{"stop": "Salaries"}, {"max_tokens": 45}, {"stop": "answer"}, {"max_tokens": 3}])
+def test_only_whole_passages_are_sent_where_an_answer_is_to_end(client, given):
+    asked = {"model": "default@extractive", "messages": said(UNDECIDED)}
+    whole = client.chat.completions.create(**asked).choices[0].message
+    reply = client.chat.completions.create(**asked, **given)
+    (choice,) = reply.choices
+    assert whole.content.startswith(choice.message.content) and len(choice.message.content) < len(whole.content)
+    shown = whole.content.count("\n\n[") - (1 if given in ({"stop": "Salaries"}, {"max_tokens": 45}) else 2)
+    assert len(choice.message.annotations) == choice.message.content.count("\n\n[") == shown
+    assert choice.finish_reason == ("length" if "max_tokens" in given else "stop")
+    chunks = [chunk.choices[0] for chunk in client.chat.completions.create(**asked, **given, stream=True)]
+    assert "".join(chunk.delta.content or "" for chunk in chunks) == choice.message.content
+
+
+def test_passages_of_an_earlier_reply_are_not_read_again(shelf, client):
+    shelf.reply = lambda messages: "Who decides about leave?" if "turns" in messages[-1].content else REFUSAL
+    earlier = client.chat.completions.create(model="default", messages=said(UNDECIDED)).choices[0].message.content
+    assert "thirty days" in earlier
+    shelf.model.calls.clear()
+    talk = said("Who else?", ("user", UNDECIDED), ("assistant", earlier))
+    client.chat.completions.create(model="default", messages=talk)
+    rewriting = shelf.model.calls[0][-1].content
+    assert earlier.partition("\n\n")[0] in rewriting and "thirty days" not in rewriting
 
 
 def test_a_language_model_writes_and_is_named(client):

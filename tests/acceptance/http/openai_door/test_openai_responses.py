@@ -68,6 +68,27 @@ def test_it_streams_what_it_answers_whole(shelf, client):
         assert ours.model_dump(exclude={"id"}) == {**theirs.model_dump(exclude={"id"}), **_parsed(ours)}
 
 
+def test_without_an_exact_answer_the_text_is_passages_that_cite_their_files(client):
+    asked = {"model": "default@extractive", "input": "Who decides about annual leave?", "include": RESULTS}
+    reply = client.responses.create(**asked)
+    (part,) = reply.output[1].content
+    shown = reply.recollect["passages"]
+    assert (reply.status, part.type, reply.recollect["outcome"]) == ("completed", "output_text", "passages")
+    assert [one.filename for one in part.annotations] == [one["source"] for one in shown] and shown
+    files = {one.filename: one.file_id for one in reply.output[0].results}
+    for cited, passage in zip(part.annotations, shown, strict=True):
+        assert part.text[cited.index :].startswith(f"[{passage['marker']}] {passage['source']}\n\n> ")
+        assert cited.file_id == files[cited.filename]
+        assert passage["text"] in part.text.replace("**", "")
+    with client.responses.stream(**asked) as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    said = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert said == final.output_text == reply.output_text
+    added = [event for event in events if event.type == "response.output_text.annotation.added"]
+    assert len(added) == len(part.annotations)
+
+
 def _parsed(item) -> dict:
     # What the SDK's helper adds to the parts of a message.
     return {"content": item.model_dump()["content"]} if item.type == "message" else {}
