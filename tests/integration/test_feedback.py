@@ -126,3 +126,31 @@ def test_feedback_names_passages(adaptive: RAGPipeline):
             adaptive.feedback.give(passages, helpful=True)
         with pytest.raises(NotFoundError):
             adaptive.view(session="missing").feedback.give("lockers.md", helpful=True)
+
+
+REFERENCES = {"source", "document_id", "version", "start_offset", "end_offset", "marker", "highlights", "section"}
+
+
+def test_passages_that_an_answer_showed_are_kept_by_reference_and_judged_once(adaptive: RAGPipeline):
+    talk = adaptive.view(session="help", user="ada")
+    for question in (
+        "When does the locker hall open by rule RQ-404?",
+        "The locker hall opens at what time?",
+        "Xqzv blorp?",
+    ):
+        adaptive.view(user="ada").chat(question, session="help")
+    turns = [one for one in adaptive.memory.turns("help") if one.role == "assistant"]
+    kept = [one.metadata["rag_answer"] for one in turns]
+    assert [one["outcome"] for one in kept] == ["passages", "answer", "none"]
+    assert [one["refused"] for one in kept] == [True, False, True]
+    (shown,) = kept[0]["passages"]
+    assert shown.keys() <= REFERENCES and (shown["source"], shown["marker"], shown["version"]) == ("lockers.md", 1, 1)
+    assert shown["highlights"] == [[shown["start_offset"], shown["end_offset"]]]
+    assert "locker hall" not in str([one.metadata for one in turns]) and "locker hall" not in turns[0].content
+    assert "passages" not in kept[1] and "passages" not in kept[2]
+    first, _, nothing = (one.position for one in turns)
+    assert talk.feedback.judge(first, helpful=True)
+    assert not talk.feedback.judge(first, helpful=False)
+    assert talk.feedback.weights().session.documents_helpful == 1
+    with pytest.raises(NotFoundError, match="cites or shows"):
+        talk.feedback.judge(nothing, helpful=True)

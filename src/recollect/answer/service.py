@@ -8,6 +8,7 @@ import queue
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 
 from recollect.answer._language import language_of_passages
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
+    from recollect.model import ShownPassage
     from recollect.model.passage import Wording
 
 
@@ -205,22 +207,31 @@ async def stream_answer(
         max_tokens=options.max_tokens,
         count_tokens=options.count_tokens or estimate_tokens,
         drafts=options.drafts,
-        helpful=lambda: helpful(
-            read(
-                question,
-                readable,
-                embedder=embedder,
-                analyzer=analyzer,
-                language=language,
-                options=options.extraction,
-                wordings=options.wordings,
-            ),
-            readable,
-            options.extraction,
-        ),
+        helpful=partial(_helpful, question, readable, options, embedder, analyzer, language),
     )
     async for event in writing.events(question):
         yield _timed(event, started) if isinstance(event, Answer) else event
+
+
+def _helpful(
+    question: str,
+    passages: Sequence[RetrievedContext],
+    options: AnswerOptions,
+    embedder: EmbeddingProvider,
+    analyzer: Analyzer,
+    language: str,
+) -> Sequence[ShownPassage]:
+    """The passages that may help where a model writes no answer."""
+    reading = read(
+        question,
+        passages,
+        embedder=embedder,
+        analyzer=analyzer,
+        language=language,
+        options=options.extraction,
+        wordings=options.wordings,
+    )
+    return helpful(reading, passages, options.extraction)
 
 
 def relevant(passages: Sequence[RetrievedContext], *, top_k: int | None = None) -> list[RetrievedContext]:

@@ -1,4 +1,4 @@
-"""``recollect rag-test``, ``quality-test`` and ``calibrate``: what test cases say of searches, answers and refusals."""
+"""``recollect rag-test``, ``quality-test`` and ``calibrate``: what test cases say of searches and answers."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _quality_test(
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to look at.")] = None,
 ) -> int:
-    """Measure answers: refusals, facts, faithfulness, citations, latency, tokens and cost; a table by model.
+    """Measure answers: outcomes, facts, faithfulness, citations, latency, tokens and cost; a table by model.
 
     The exit status is 1 if a case fails with some model.
     """
@@ -360,7 +360,7 @@ def _show_models(ctx: CommandContext, models: list[ModelQuality], html: Path | N
         ctx.out.print(f"Written to {html}", soft_wrap=True)
 
 
-# ``recollect calibrate``: when to refuse, from test cases with and without an answer.
+# ``recollect calibrate``: when to answer, from test cases with and without an answer.
 
 
 def _calibrate(
@@ -378,9 +378,10 @@ def _calibrate(
     reset: Annotated[bool, typer.Option("--reset", help="Back to the built-in rule.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the random folds.")] = 0,
 ) -> int:
-    """Set when answers from a collection are refused: so that few questions without an answer get one.
+    """Set how strong evidence must be for an answer, so that few questions without an answer get one.
 
-    The threshold is kept with the collection and holds for answers without a language model.
+    The threshold is kept with the collection and holds for answers without a language model. Below it, passages that
+    may help are shown.
     """
     if (cases is None) == (not reset):
         raise UsageError("Give --cases FILE to calibrate, or --reset to go back to the built-in rule.")
@@ -391,7 +392,7 @@ def _calibrate(
             view.store.collections.set_refusal(view.scope, place.name, None)
             return ctx.tell(
                 {"collection": place.name, "threshold": None, "stored": True},
-                f"Answers from {place.name} are refused by the built-in rule again.",
+                f"The built-in rule decides again whether {place.name} answers.",
                 soft_wrap=True,
             )
         # What a collection keeps from before is its threshold; the weights are this version's.
@@ -460,16 +461,16 @@ def _show_calibration(ctx: CommandContext, place: Collection, found: Calibration
         "answers wanted",
         style="dim",
     )
-    verb = "are" if stored else "would be"
-    ctx.out.print(f"Answers from {place.name} {verb} refused below a probability of {found.threshold:.3f}.")
+    verb = "shows" if stored else "would show"
+    ctx.out.print(f"Below a probability of {found.threshold:.3f}, {place.name} {verb} passages in place of an answer.")
     if not found.enough_cases and found.target:
         needed = round(1 / found.target) - 1
         ctx.note(
-            f"Too few cases without an answer to promise {found.target:.1%}: {needed:,} are needed. All there are get "
-            "refused."
+            f"Too few cases without an answer to promise {found.target:.1%}: {needed:,} are needed. None of them gets "
+            "an answer."
         )
     if found.fitted["false_refusals"] > 0.5:
         ctx.note(
-            "This refuses most questions that have an answer: the cases without one are too much like them. Choose a "
+            "Most questions that have an answer get none: the cases without one are too much like them. Choose a "
             "higher --target, or use a language model for answers."
         )

@@ -265,8 +265,9 @@ class Case(Strict):
         must_have: Each must be met by a passage found.
         must_not_have: None may be met by a passage found.
         expected_facts: Each must stand in the answer, in one of its forms; in a file a form, or a list of them.
-        answerable: False: ``ask`` must refuse. True: ``ask`` must not. None: only the search is looked at. A case with
-            expected facts, or that expects nothing else, is answerable. ``expected_refusal`` says the opposite.
+        answerable: True: ``ask`` must answer. False: it must not; passages will do, and so will nothing. None: only the
+            search is looked at. A case with expected facts, or that expects nothing else, is answerable.
+            ``expected_refusal`` says the opposite.
         filters: Which documents are searched.
         persona: Who asks, by the name of one of the file's personas (``as`` in the file).
         top_k: Passages looked at; None: the file's, or else the configured number.

@@ -9,10 +9,11 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from recollect.answer.readable import pieces_of
 from recollect.evaluation.compare import Comparison, SystemRun
 from recollect.evaluation.quality import METRICS, ModelQuality
 from recollect.evaluation.rag_test import CaseResult
-from recollect.evaluation.scoring import Outcome
+from recollect.evaluation.scoring import Outcome, place_of
 
 _PRIMARY = ("nDCG@10", "recall")
 
@@ -192,10 +193,21 @@ def _case(result: CaseResult) -> str:
     )
     return (
         f'<details><summary dir="auto"><span class="{mark}">{word}</span> {escape(result.case.query)}</summary>'
-        f'<ul>{failures}</ul><h3>Answer</h3><p dir="auto">{escape(text)}</p>'
+        f'<ul>{failures}</ul><h3>Answer</h3><p dir="auto">{escape(text)}</p>{_passages(result)}'
         + (f"<h3>Not supported by the sources</h3><ul>{doubted}</ul>" if doubted else "")
         + f'<p class="soft">{figures} · {result.latency_ms:,.0f} ms</p></details>'
     )
+
+
+def _passages(result: CaseResult) -> str:
+    """The passages shown in place of an answer, what is closest to the question marked."""
+    items = [
+        f'<li dir="auto"><span class="soft">{escape(place_of(one))}</span><br><span class="passage">'
+        + "".join(f"<mark>{escape(text)}</mark>" if marked else escape(text) for text, marked in pieces_of(one))
+        + "</span></li>"
+        for one in (() if result.answer is None else result.answer.passages)
+    ]
+    return f"<ol>{''.join(items)}</ol>" if items else ""
 
 
 # Small charts as inline SVG, without any library. Pure: figures in, markup out.

@@ -14,7 +14,7 @@ from recollect.errors import UsageError
 from recollect.evaluation.case_files import Case, CaseSearch, Suite
 from recollect.evaluation.datasets import Conversation, MemoryQuestion, Question, shortened
 from recollect.evaluation.rag_test import Progress, meets, score, tracked
-from recollect.model import RetrievedContext
+from recollect.model import RetrievedContext, ShownPassage
 
 _T = TypeVar("_T")
 _F = TypeVar("_F")
@@ -255,7 +255,7 @@ def check_cases(
     return run(cases, lambda case: search(suite.search(case)), outcome, progress)
 
 
-def place_of(passage: RetrievedContext) -> str:
+def place_of(passage: RetrievedContext | ShownPassage) -> str:
     """Where a passage is, for people: source › section, page."""
     titles = [title for title in (passage.section or "").split(" > ") if title.strip()]
     page = "" if passage.page is None else f", p. {passage.page}"

@@ -73,9 +73,9 @@ PASSAGE = ShownPassage(
     section="Leave > Days",
     page=3,
     start_offset=10,
-    end_offset=48,
+    end_offset=50,
     text="Of leave: <b>30\n days</b> for everybody.",
-    highlights=(Highlight(start_offset=20, end_offset=36),),
+    highlights=(Highlight(start_offset=20, end_offset=35),),
 )
 
 
@@ -209,6 +209,13 @@ class TestRun:
         assert "T &amp; T" in page
         assert "missing: 1 April" in page
         assert "nan" not in page.lower().replace("finance", "")
+
+    def test_the_page_shows_passages_with_what_is_closest_marked(self):
+        shown = replace(refusal("passages"), passages=(PASSAGE,))
+        page = render_quality([run_quality(suite(LEAVE), model="m", ask=lambda question: shown)], title="T")
+        assert "leave.md › Leave › Days, p. 3" in page
+        assert "Of leave: <mark>&lt;b&gt;30\n days&lt;/b&gt;</mark> for everybody." in page
+        assert "showed passages, though it has an answer" in page and OFFERS["en"] in page
 
 
 class TestJudge:
