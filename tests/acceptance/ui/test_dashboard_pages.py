@@ -162,4 +162,4 @@ def test_refusals_are_counted_and_their_questions_are_told_to_who_administers(ds
         ]
         assert sums == [2, 0, 1, 1]
         page = httpx2.get(f"{one.url}/dashboard").text
-        assert "Who won the cup in 1950?" in page and "1 with passages only, 1 refused" in page
+        assert "Who won the cup in 1950?" in page and "1 with passages only, 1 without answer" in page

@@ -230,7 +230,7 @@ def _answers(figures: Figures) -> Iterable[Chart]:
         title=_("Questions that nothing answers"),
         kind="line",
         unit=_("questions"),
-        series=(_("nothing found"), _("low relevance"), _("passages only"), _("answer refused")),
+        series=(_("nothing found"), _("low relevance"), _("passages only"), _("no answer")),
         rows=_rows(
             figures,
             lambda at: (
@@ -239,7 +239,7 @@ def _answers(figures: Figures) -> Iterable[Chart]:
             ),
         ),
     )
-    outcomes = {"answered": _("answered"), "passages": _("passages only"), "refused": _("refused")}
+    outcomes = {"answered": _("answered"), "passages": _("passages only"), "refused": _("no answer")}
     yield _counted(figures, "answer", "answers", _("Answers"), _("answers"), outcomes)
     judged = {"helpful": _("helpful"), "not": _("not helpful")}
     yield _counted(figures, "feedback", "feedback", _("Feedback"), _("passages"), judged)
