@@ -64,7 +64,7 @@ def _ask(
     ] = False,
     explain: Explain = False,
 ) -> int:
-    """Answer a question from the documents, with citations; without an answer, show the passages that may help."""
+    """Answer a question from the documents, with citations; without an answer, show passages that may help."""
     if everywhere and (where.in_session is not None or where.with_ or ctx.names_collection):
         raise UsageError("--everywhere goes with neither --session, --with nor --collection.")
     if stream and ctx.json:
