@@ -8,6 +8,7 @@ import pytest
 
 from chat_server import ChatServer
 from program import Recollect
+from recollect.model.answer import REFUSAL
 
 CANTEEN = "The canteen in Bremen opens at 11:45. Lunch costs EUR 6. Guests pay EUR 9 for lunch.\n"
 
@@ -62,6 +63,20 @@ def test_a_conversation_goes_on(chat, server):
     assert answer["rewritten_question"] == "What do guests pay for lunch?"
     assert document["usage"]["requests"] == 2
     assert "Lunch costs EUR 6 [1]." in server.requests[-2][-1]["content"], "what was said before is known"
+
+
+def test_a_question_may_lean_on_one_that_got_passages(chat, server):
+    def knowing_prices_alone(messages):
+        return REFUSAL if messages[-1]["content"].endswith("Who cooks lunch?") else script(messages)
+
+    server.script = knowing_prices_alone
+    shown = chat("chat", "--session", "talk", stdin="Who cooks lunch?\n").out
+    assert shown.startswith("No exact answer found. These passages may help:\n\n[1] canteen.md\n    The canteen in Bremen")
+    document = chat("chat", "--session", "talk", "--json", stdin="And guests?\nWho cooks lunch?\n").json
+    assert [one["outcome"] for one in document["answers"]] == ["answer", "passages"]
+    assert document["answers"][0]["rewritten_question"] == "What do guests pay for lunch?"
+    rewriting = next(one for one in server.requests if one[0]["content"].startswith("You make questions stand alone"))
+    assert "No exact answer found" in rewriting[-1]["content"] and "opens at" not in rewriting[-1]["content"]
 
 
 def test_nothing_is_remembered_where_that_is_said(chat):

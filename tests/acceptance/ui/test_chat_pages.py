@@ -179,6 +179,19 @@ def test_without_a_model_answers_are_quotes_and_passages_are_shown_where_there_i
     picture(page, "chat-small-side")
 
 
+def test_a_model_that_knows_no_answer_is_followed_by_passages(reader, model):
+    page = reader.open("/chat")
+    ask(page, LEAVE)
+    model.say("I don't have information about that in the approved knowledge base.")
+    marked = page.get_by_label("Passages that may help").locator("mark")
+    assert "30 days of annual leave" in marked.first.inner_text()
+    assert "I don't have information" not in answers(page).inner_text()
+    ask(page, "How many days?")
+    model.say("How many days of annual leave are there?")
+    model.say("Every employee has 30 days of annual leave [1].")
+    page.locator(".answer .footnote").wait_for()
+
+
 def test_a_conversation_that_is_read_again_has_links_to_the_passages(ada, served):
     page = ada.open("/chat")
     ask(page, "What does ERR-9999 mean?")
