@@ -6,7 +6,7 @@ RESULT_KEYS = [
     "section", "page", "start_offset", "end_offset", "parts", "metadata", "version_id",
 ]  # fmt: skip
 ASK_KEYS = {
-    *("question", "answer", "refused", "citations"),
+    *("question", "answer", "outcome", "refused", "citations", "passages"),
     *("model", "generated_by", "usage", "unsupported", "rewritten_question", "timings_ms"),
 }
 CITATION_KEYS = [
@@ -114,7 +114,7 @@ def test_any_text_may_be_asked(recollect, office):
         assert reply["query"] == query
         assert len(reply["results"]) <= 10
     recollect("query", QUERIES[-2])
-    assert isinstance(recollect("ask", QUERIES[2], "--json").json["refused"], bool)
+    assert recollect("ask", QUERIES[2], "--json").json["outcome"] in {"answer", "passages", "none"}
 
 
 def test_an_empty_query_and_an_endless_one_are_refused_before_anything_is_opened(recollect, tmp_path):
@@ -127,7 +127,7 @@ def test_a_store_without_documents(recollect):
     assert recollect("query", "anything", "--json").json["results"] == []
     assert "recollect ingest" in recollect("query", "anything").out
     answer = recollect("ask", "anything", "--json").json
-    assert (answer["answer"], answer["refused"], answer["citations"]) == (REFUSAL, True, [])
+    assert (answer["answer"], answer["outcome"], answer["citations"]) == (REFUSAL, "none", [])
     error = recollect("query", "anything", "-c", "nowhere", "--json", status=1)
     assert list(error.json) == ["error"]
     assert error.json["error"]["type"] == "NotFoundError"
@@ -197,7 +197,7 @@ def test_answers_quote_exact_characters_or_refuse(recollect_with_model, office):
     recollect("ingest", office)
     answer = recollect("ask", "How many days of annual leave do employees have?", "--json").json
     assert answer.keys() == ASK_KEYS
-    assert answer["refused"] is False
+    assert (answer["outcome"], answer["refused"], answer["passages"]) == ("answer", False, [])
     assert "30 days" in answer["answer"]
     assert "[1]" in answer["answer"]
     assert answer["citations"]
@@ -207,7 +207,8 @@ def test_answers_quote_exact_characters_or_refuse(recollect_with_model, office):
         assert content[citation["start_offset"] : citation["end_offset"]] == citation["quote"]
 
     refusal = recollect("ask", "What is the airspeed velocity of an unladen swallow?", "--json").json
-    assert (refusal["answer"], refusal["refused"], refusal["citations"]) == (REFUSAL, True, [])
+    assert (refusal["answer"], refusal["outcome"], refusal["passages"]) == (REFUSAL, "none", [])
+    assert (refusal["refused"], refusal["citations"]) == (True, [])
 
     people = recollect("ask", "How many days of annual leave do employees have?").out
     assert "[1] hr/leave.md › Leave" in people
