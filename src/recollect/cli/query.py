@@ -222,6 +222,7 @@ def _explained(explain: SearchExplain) -> str:
             *([] if explain.coverage is None else [f"{explain.coverage:.0%} of the words"]),
             f"fused {explain.fused_score:.3f}",
             *([] if explain.rerank_score is None else [f"reranker {explain.rerank_score:.3f}"]),
+            *([] if explain.moved_from is None else [f"moved up from rank {explain.moved_from} for its words"]),
             *([] if explain.preference is None else [f"who asks × {explain.preference:.3g}"]),
         ]
     )

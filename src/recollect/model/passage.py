@@ -37,6 +37,7 @@ class SearchExplain(Record):
         fused_score: What fusion made of both.
         coverage: The share of the query's words that it holds, by their rarity; None where words were not compared.
         rerank_score: The reranker's own score; None where it was not asked.
+        moved_from: The rank before it was moved up for the words of the query that it holds; None where it was not.
         preference: What the score was multiplied by in the end because of who asked; None where nobody's preferences
             counted.
     """
@@ -46,6 +47,7 @@ class SearchExplain(Record):
     fused_score: Public[float]
     coverage: PublicIfKnown[float | None] = None
     rerank_score: PublicIfKnown[float | None] = None
+    moved_from: PublicIfKnown[int | None] = None
     preference: PublicIfKnown[float | None] = None
 
 

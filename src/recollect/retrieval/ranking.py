@@ -141,6 +141,8 @@ class Ranking:
         reason: Why not.
         failed: Whether that is because the reranker failed.
         preferences: What scores were multiplied by for the sake of who asks.
+        exact: Chunks at the front that hold every word of the query; none where many do, or preferences count.
+        moved_from: Of chunks that were moved up for the words that they hold, their ranks before.
     """
 
     ranked: list[Scored]
@@ -151,12 +153,58 @@ class Ranking:
     reason: str = ""
     failed: bool = False
     preferences: Mapping[int, float] = field(default_factory=dict)
+    exact: frozenset[int] = frozenset()
+    moved_from: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reply says of a reranker that failed."""
         told = f"The reranker {self.reranker!r} failed: the passages are in the order before it."
         return (told,) if self.failed else ()
+
+
+#: Passages that hold every word of the query come first, where they are so many or fewer: otherwise, the best of them.
+FEW_EXACT = 20
+
+#: A passage comes first that holds so much more of the query's words, by their rarity, than the first one does.
+MORE_OF_THE_WORDS = 0.4
+
+#: A first passage stays first that is so much more relevant.
+FAR_BETTER = 0.2
+
+# The share of all words, added up.
+_EVERY_WORD = 1 - 1e-9
+
+
+def exact_first(ranking: Ranking, coverage: Mapping[int, float], relevance: Mapping[int, float]) -> Ranking:
+    """The ranking with exact matches first, unless something far better is known.
+
+    Args:
+        ranking: As meaning and words together order it.
+        coverage: The share of the query's words that chunks hold, by their rarity.
+        relevance: How relevant chunks are.
+    """
+    order = [chunk_id for chunk_id, _ in ranking.ranked]
+    if not order or not coverage:
+        return ranking
+    exact = [chunk_id for chunk_id in order if coverage.get(chunk_id, 0.0) >= _EVERY_WORD]
+    ahead = exact
+    if not 0 < len(exact) <= FEW_EXACT:
+        least, exact = coverage.get(order[0], 0.0) + MORE_OF_THE_WORDS, []
+        ahead = [chunk_id for chunk_id in order if coverage.get(chunk_id, 0.0) >= least][:1]
+    best = max((relevance.get(chunk_id, 0.0) for chunk_id in ahead), default=0.0)
+    if not ahead or relevance.get(order[0], 0.0) > best + FAR_BETTER:
+        return ranking
+    return replace(_moved_up(ranking, ahead), exact=frozenset(exact))
+
+
+def _moved_up(ranking: Ranking, ahead: Sequence[int]) -> Ranking:
+    """The ranking with some chunks at the front; scores stay where they are, so that they still fall."""
+    front, ranks = set(ahead), {chunk_id: rank for rank, (chunk_id, _) in enumerate(ranking.ranked, 1)}
+    order = [*ahead, *(chunk_id for chunk_id in ranks if chunk_id not in front)]
+    ranked = [(chunk_id, score) for chunk_id, (_, score) in zip(order, ranking.ranked, strict=True)]
+    moved_from = {chunk_id: ranks[chunk_id] for rank, chunk_id in enumerate(ahead, 1) if ranks[chunk_id] > rank}
+    return replace(ranking, ranked=ranked, moved_from=moved_from)
 
 
 class Ranker:
@@ -227,6 +275,20 @@ class Ranker:
             seen = self._seen(reader, options, found, fused, name)
             return self._rerank(scope, query, seen, fused[len(seen) :], replace(first, reranker=name), places)
 
+    def exact_first(
+        self,
+        ranking: Ranking,
+        options: CompleteOptions,
+        found: Candidates,
+        relevance: Mapping[int, float],
+        share: MeaningShare | None,
+    ) -> Ranking:
+        """The ranking with exact matches first, unless its words say little or have no say; see `exact_first`."""
+        crossing = share is not None and share.crossing and share.counts(found)
+        if crossing or (options.mode == "hybrid" and self._dense_weight(options) == 1):
+            return ranking
+        return exact_first(ranking, found.coverage, relevance)
+
     def preferred(self, scope: Scope, reader: ChunkReader, ranking: Ranking) -> Ranking:
         """The ranking as whoever it is made for prefers it; see `recollect.retrieval.ranking`."""
         principal, preferences = scope.ranked_for, self._settings.preferences
@@ -236,7 +298,7 @@ class Ranker:
         factors = {chunk_id: preferences.factor(principal, name) for chunk_id, name in departments.items()}
         moved = [(chunk_id, scaled(score, factors.get(chunk_id, 1.0))) for chunk_id, score in ranking.ranked]
         moved.sort(key=lambda item: -item[1])
-        return replace(ranking, ranked=moved, preferences=factors)
+        return replace(ranking, ranked=moved, preferences=factors, exact=frozenset())
 
     def _shared(self, options: CompleteOptions, share: MeaningShare) -> CompleteOptions:
         if options.dense_weight is None and self._settings.dense_weight is None:

@@ -434,6 +434,7 @@ class Searcher:
         spaces = spaces_of([one.collection for one in search.searched])
         reader = ChunkReader(self._store.search, origins)
         found, *alternatives = self._joined(spaces, (each, *others), reader, limit=requests[0].limit)
+        share = self._meaning_share(search, spaces)
         ranking = self._ranker.rank(
             scope,
             reader,
@@ -443,12 +444,13 @@ class Searcher:
             watch,
             places=[space.place for space in spaces],
             alternatives=alternatives,
-            share=self._meaning_share(search, spaces),
+            share=share,
         )
+        relevance, floor = self._relevance(spaces, found, [chunk_id for chunk_id, _ in ranking.ranked])
+        ranking = self._ranker.exact_first(ranking, options, found, relevance, share)
         if scope.ranked_for is not None:
             ranking = self._ranker.preferred(scope, reader, ranking)
         dropped: dict[str, int] = {}
-        relevance, floor = self._relevance(spaces, found, [chunk_id for chunk_id, _ in ranking.ranked])
         ranked = Thresholds.of(options, self._settings).apply(
             ranking.ranked, similarities=found.similarities, relevance=relevance, floor=floor, dropped=dropped
         )
@@ -458,6 +460,7 @@ class Searcher:
                 options,
                 ranked,
                 query=search.query,
+                exact=ranking.exact,
                 similarities=found.similarities,
                 relevance=relevance,
                 explain=passage_explainer(found, ranking) if options.explain else None,
@@ -669,6 +672,7 @@ def passage_explainer(found: Candidates, ranking: Ranking) -> Callable[[int, flo
             fused_score=ranking.fused.get(chunk_id, score),
             coverage=found.coverage.get(chunk_id),
             rerank_score=ranking.rerank_scores.get(chunk_id),
+            moved_from=ranking.moved_from.get(chunk_id),
             preference=ranking.preferences.get(chunk_id),
         )
 

@@ -43,6 +43,9 @@ class _Known:
     Attributes:
         outlined: With their outlines.
         words: Beginnings of the query's words, which tell under which heading a chunk answers it.
+        exact: Chunks at the front that hold every word of the query.
+        written: Finds the word that the query is, in the form in which it is written; None: it is several, or one chunk
+            at most holds it.
     """
 
     similarities: Mapping[int, float]
@@ -51,6 +54,8 @@ class _Known:
     explain: ExplainChunk | None
     outlined: bool
     words: frozenset[str]
+    exact: Collection[int]
+    written: re.Pattern[str] | None
 
 
 class Shaper:
@@ -70,6 +75,7 @@ class Shaper:
         ranking: Sequence[Scored],
         *,
         query: str,
+        exact: Collection[int] = (),
         similarities: Mapping[int, float],
         relevance: Mapping[int, float],
         explain: ExplainChunk | None,
@@ -82,6 +88,8 @@ class Shaper:
             options: What was asked for.
             ranking: (chunk_id, score), best first.
             query: As asked.
+            exact: The first chunks of the ranking, if they hold every word of the query: of a query that is one word,
+                those come first that have it as it is written, not in another form.
             similarities: Cosine similarities, where they are known.
             relevance: Likewise.
             explain: Says how a chunk came to its score; None where nobody asked.
@@ -92,7 +100,18 @@ class Shaper:
         # Passages that are shown as they are read are outlined in the same statement.
         changed = options.mmr_lambda is not None or options.neighbours or options.merge_adjacent
         outlined = options.outline and not changed
-        known = _Known(similarities, relevance, reader.models, explain, outlined=outlined, words=_beginnings(query))
+        known = _Known(
+            similarities,
+            relevance,
+            reader.models,
+            explain,
+            outlined=outlined,
+            words=_beginnings(query),
+            exact=exact,
+            written=_as_written(query) if len(exact) > 1 else None,
+        )
+        if known.written is not None:
+            wanted = max(wanted, len(exact))
         found = self._fetch(reader, ranking, wanted, known, dropped)
         if collapse:
             distinct = _distinct(found, dropped)
@@ -142,7 +161,7 @@ class Shaper:
                 shown.add(span)
                 found.append(_context(row, len(found) + 1, score, known))
         dropped["same parent"] = same_parent
-        return found
+        return found if known.written is None else _in_the_form(known.written, found, known.exact)
 
     def _varied(
         self, reader: ChunkReader, found: list[RetrievedContext], options: CompleteOptions
@@ -177,6 +196,20 @@ class Shaper:
         spans = [(passage.version_id or 0, passage.start_offset, passage.end_offset) for passage in found]
         outlines = reader.outlines(spans)
         return [replace(passage, outline=outlines.get(span)) for passage, span in zip(found, spans, strict=True)]
+
+
+def _as_written(query: str) -> re.Pattern[str] | None:
+    """What finds the word that a query is; None: it is several."""
+    words = query.split()
+    return re.compile(rf"(?<!\w){re.escape(words[0])}(?!\w)", re.IGNORECASE) if len(words) == 1 else None
+
+
+def _in_the_form(
+    written: re.Pattern[str], found: Sequence[RetrievedContext], exact: Collection[int]
+) -> list[RetrievedContext]:
+    """The passages with those first that hold a word as it is written; scores stay where they are."""
+    ordered = sorted(found, key=lambda one: not (one.chunk_id in exact and written.search(one.content)))
+    return [replace(one, score=other.score) for one, other in zip(ordered, found, strict=True)]
 
 
 def _distinct(found: list[RetrievedContext], dropped: dict[str, int]) -> list[RetrievedContext]:
