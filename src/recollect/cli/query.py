@@ -195,9 +195,8 @@ def _show_result(ctx: CommandContext, result: RetrievedContext, highlighter: Hig
         head.append(f"  {one_line(result.server)}", "magenta")
     if result.collection is not None:
         head.append(f"  {one_line(result.collection)}", "magenta not bold")
-    head.append(f"  {result.score:.3f}", "green not bold")
     if result.relevance is not None:
-        head.append(f"  {result.relevance:.0%} relevant", "dim not bold")
+        head.append(f"  {result.relevance:.0%} relevant", "green not bold")
     ctx.out.print(head, soft_wrap=not ctx.out.is_terminal)
     width = max(40, ctx.out.width - 6)
     if result.table_header is not None:
@@ -209,14 +208,15 @@ def _show_result(ctx: CommandContext, result: RetrievedContext, highlighter: Hig
         print_indented(ctx.out, Text(one_line(f"also in {others}"), style="dim"), by=4)
     show_notes(ctx.out, result.notes)
     if result.explain is not None:
-        print_indented(ctx.out, Text(_explained(result.explain), style="dim"), by=4)
+        print_indented(ctx.out, Text(_explained(result, result.explain), style="dim"), by=4)
     ctx.out.print()
 
 
-def _explained(explain: SearchExplain) -> str:
+def _explained(result: RetrievedContext, explain: SearchExplain) -> str:
     dense, lexical = explain.dense, explain.lexical
     return ", ".join(
         [
+            f"score {result.score:.3f}",
             f"meaning: rank {dense.rank}, similarity {dense.score:.3f}" if dense else "meaning: not found",
             f"words: rank {lexical.rank}, BM25 {lexical.score:.2f}" if lexical else "words: not found",
             *([] if explain.coverage is None else [f"{explain.coverage:.0%} of the words"]),

@@ -428,8 +428,11 @@ class _Trials:
             return
         after = ranked[0].rank if ranked else None
         pushed_out = before is not None and before <= top_k and (after is None or after > top_k)
-        own = ranked[0].explain.rerank_score if ranked and ranked[0].explain else None
-        if after is None:
+        shown = ranked[0].explain if ranked else None
+        own, moved_from = (shown.rerank_score, shown.moved_from) if shown else (None, None)
+        if moved_from is not None:
+            detail = f"the words that it holds moved it up from {moved_from:,} to {after:,}"
+        elif after is None:
             detail = f"{name} left it beyond the first {len(self.ranked.results):,}"
         elif before is None or before == after:
             detail = f"{name} has it at rank {after:,}"
