@@ -61,6 +61,41 @@ def test_explain_says_how_each_result_came_to_its_rank(recollect, office):
     assert "similarity" in people
 
 
+def test_rare_words_are_found_and_one_number_is_shown(recollect, write):
+    common = "The committee of the office meets every week and writes down what was decided about rooms and desks."
+    texts = {f"{number}.txt": f"{common} Room {number}." for number in range(30)}
+    texts["a.txt"] = "Whoever leaves a room last hands in form QBR-77 at the desk and turns off the light."
+    texts["b.txt"] = "Keys that were lost are replaced after a week; the reception keeps QBR-77 for the purpose."
+    texts["c.txt"] = "Chairs and tables are ordered by telephone, never by QBR-77, because the supplier changed."
+    forms = ("relocates", "relocating", "relocated", "relocation")
+    texts |= {
+        f"{form}.txt": f"{common} It {form} them once or twice, as floor {place} is full."
+        for place, form in enumerate(forms)
+    }
+    recollect("ingest", write(texts))
+    for mode in ("hybrid", "lexical"):
+        for form in forms:
+            found = recollect("query", form, "--mode", mode, "--json").json["results"]
+            assert found[0]["source"] == f"{form}.txt"
+        found = recollect("query", "qbr-77", "--mode", mode, "--json").json["results"]
+        assert {one["source"] for one in found[:3]} == {"a.txt", "b.txt", "c.txt"}
+        asked = recollect("query", "Which room has the form QBR-77?", "--mode", mode, "-k", "1", "--json").json[
+            "results"
+        ]
+        assert asked[0]["source"] in {"a.txt", "b.txt", "c.txt"}
+    found = recollect("query", "QBR-77", "--explain", "--json").json["results"]
+    moved = [one for one in found if "moved_from" in one["explain"]]
+    assert all(one["rank"] < one["explain"]["moved_from"] and "QBR-77" in one["content"] for one in moved)
+
+    shown = recollect("query", "QBR-77").out
+    explained = recollect("query", "QBR-77", "--explain").out
+    heads = [line for line in shown.splitlines() if line.startswith((" 1  ", " 2  ", " 3  "))]
+    assert all(line.endswith("% relevant") for line in heads)
+    assert "score" not in shown
+    assert f"score {found[0]['score']:.3f}" in explained
+    assert all(f"moved up from rank {one['explain']['moved_from']}" in explained for one in moved)
+
+
 def test_every_mode_finds_something_and_those_with_words_the_identifier(recollect, office):
     recollect("ingest", office)
     for mode in ("hybrid", "dense", "lexical"):
