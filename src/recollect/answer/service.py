@@ -55,7 +55,7 @@ class AnswerOptions:
             model is not asked. The rule's threshold must belong to the embedding model.
         unsupported: What is done with sentences of a language model that the sources do not support. ``mark``: they
             stay, and are listed; ``remove``: they are left out; ``retry``: the model is asked once more, told which,
-            and what then is unsupported is marked; ``refuse``: one of them makes the answer a refusal.
+            and what then is unsupported is marked; ``refuse``: if there is one, passages are shown in its place.
         wordings: What the search knows texts to say in place of words of the question (`SearchReply.wordings`).
         drafts: Whether what a language model writes comes as a `Draft` before it is checked, where all of it will be
             shown (``mark``).
@@ -95,7 +95,7 @@ def answer(
 
     Args:
         question: In plain words.
-        passages: What a search found, best first; none gives a refusal.
+        passages: What a search found, best first; without any the outcome is `none`.
         embedder: The model that the passages were found with; used without a language model only.
         chat_model: Writes the answer; None: sentences of the passages are quoted.
         analyzer: Splits texts into terms; None: one for the language of ``options``.
@@ -156,7 +156,7 @@ async def stream_answer(
 
     Args:
         question: In plain words.
-        passages: What a search found, best first; none gives a refusal.
+        passages: What a search found, best first; without any the outcome is `none`.
         embedder: Without a language model it chooses the sentences, with one it helps to check them.
         chat_model: Writes the answer; None: sentences of the passages are quoted.
         analyzer: Splits texts into terms; None: one for the language of ``options``.

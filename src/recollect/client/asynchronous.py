@@ -56,7 +56,7 @@ class AsyncRemoteView(Groups, RemoteMethods["AsyncRemoteView", AsyncConnection])
     async def ask(
         self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]
     ) -> Answer:
-        """Answer a question from the knowledge base, with citations, or refuse; see `recollect.View.ask`."""
+        """Answer a question from the knowledge base, with citations, or show passages; see `recollect.View.ask`."""
         return await _last(self.ask_events(question, options, **keywords))
 
     async def ask_stream(

@@ -67,7 +67,7 @@ class RemoteView(Groups, RemoteMethods["RemoteView", Connection]):
         return list(self.search(query, options, **keywords).results)
 
     def ask(self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]) -> Answer:
-        """Answer a question from the knowledge base, with citations, or refuse; see `recollect.View.ask`."""
+        """Answer a question from the knowledge base, with citations, or show passages; see `recollect.View.ask`."""
         return _last(self.ask_events(question, options, **keywords))
 
     def ask_stream(

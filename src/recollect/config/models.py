@@ -109,5 +109,5 @@ class AnswerConfig(ProviderSection):
     unsupported: Literal["mark", "remove", "retry", "refuse"] = Field(
         "mark",
         description="What becomes of sentences of a language model that the sources do not support: mark: they are "
-        "shown as such; remove; retry: it is asked once more, then mark; refuse: one makes the answer a refusal.",
+        "shown as such; remove; retry: it is asked once more, then mark; refuse: passages replace the answer.",
     )

@@ -161,7 +161,7 @@ def metrics_of(case: Case, answer: Answer, judge: ModelJudge | None = None) -> d
 
 
 def missing_facts(case: Case, answer: Answer) -> tuple[str, ...]:
-    """The expected facts that an answer holds in none of their forms; a refusal holds none."""
+    """The expected facts that an answer holds in none of their forms; without an answer, all of them."""
     return _missing(case, "" if answer.refused else answer.text)
 
 

@@ -169,7 +169,7 @@ class Answer(Record):
         citations: In order of their markers; empty where there is no answer.
         passages: What may help where no exact answer was found, best first; empty for another outcome.
         timings_ms: Milliseconds by stage.
-        nearest: For a refusal without a language model: the evidence that fell short; None where there was none.
+        nearest: Where a question has no answer without a language model: the evidence that fell short; None: none did.
         model: The language model that wrote it; None where none was asked.
         usage: What the language model took for it: the answer itself, what it wrote for the search (other wordings, a
             hypothetical answer), a follow-up question made to stand alone; None where it was not asked.

@@ -160,7 +160,7 @@ class MultiTenantRAG(OwnedPipeline):
         principal: Principal | None = None,
         **keywords: Unpack[SearchKeywords],
     ) -> Answer:
-        """Answer a question from a tenant's own collection, with citations, or refuse; see `search` and `View.ask`."""
+        """Answer a question from a tenant's own collection, cited, or show passages; see `search` and `View.ask`."""
         return self._view(self._tenant(tenant_id), collection, principal).ask(question, options, **keywords)
 
     def collection_of(self, tenant_id: int | str) -> str:
@@ -325,7 +325,7 @@ class SessionRAG(OwnedPipeline):
         as_of: Moment | None = None,
         **keywords: Unpack[SearchKeywords],
     ) -> Answer:
-        """Answer a question from what `search_session` finds, with citations, or refuse; see `View.ask`."""
+        """Answer a question from what `search_session` finds, cited, or show passages; see `View.ask`."""
         return self.session(session_id, collections=collections).view(as_of=as_of).ask(question, options, **keywords)
 
     def session(self, session_id: str, *, collections: Sequence[str] | str = ()) -> View:
@@ -426,7 +426,7 @@ class TemporalRAG(OwnedPipeline):
         as_of: Moment | None = None,
         **keywords: Unpack[SearchKeywords],
     ) -> Answer:
-        """Answer a question from what was known at a time, with citations, or refuse; the arguments are `search`'s."""
+        """Answer a question from what was known at a time, cited, or show passages; the arguments are `search`'s."""
         return self._view.view(as_of=as_of).ask(question, options, **keywords)
 
     def find_recent_discoveries(

@@ -279,7 +279,7 @@ class View(Groups):
         return self.view(collections="*").context(query, options, token_budget=token_budget)
 
     def ask(self, question: str, options: RetrievalOptions | None = None, **keywords: Unpack[SearchKeywords]) -> Answer:
-        """Answer a question from the knowledge base, with citations, or refuse.
+        """Answer a question from the knowledge base, with citations, or show the passages that may help.
 
         Args:
             question: In plain words.
