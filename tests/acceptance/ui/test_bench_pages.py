@@ -25,6 +25,9 @@ def test_a_query_under_two_configurations_shows_what_differs_and_why(ada, served
     first, second = page.locator("ol.found").nth(0), page.locator("ol.found").nth(1)
     first.locator("li.result").first.wait_for()
     assert second.locator("li.result").count() == 1 < first.locator("li.result").count()
+    # One number is shown of a passage, the others on demand.
+    assert "relevance" in first.inner_text() and "words (BM25)" not in first.inner_text()
+    first.get_by_text("Scores", exact=True).first.click()
     assert "score" in first.inner_text() and "words (BM25)" in first.inner_text()
     assert page.locator("#why-not").inner_text() == "Why not pay.txt?"
     assert "pay.txt" in page.locator("section:has(#why-not)").inner_text()
