@@ -187,11 +187,13 @@ def exact_first(ranking: Ranking, coverage: Mapping[int, float], relevance: Mapp
     order = [chunk_id for chunk_id, _ in ranking.ranked]
     if not order or not coverage:
         return ranking
-    exact = [chunk_id for chunk_id in order if coverage.get(chunk_id, 0.0) >= _EVERY_WORD]
-    ahead = exact
+    shares = [coverage.get(chunk_id, 0.0) for chunk_id in order]
+    more = shares[0] + MORE_OF_THE_WORDS
+    if max(shares) < min(more, _EVERY_WORD):
+        return ranking
+    ahead = exact = [chunk_id for chunk_id, share in zip(order, shares, strict=True) if share >= _EVERY_WORD]
     if not 0 < len(exact) <= FEW_EXACT:
-        least, exact = coverage.get(order[0], 0.0) + MORE_OF_THE_WORDS, []
-        ahead = [chunk_id for chunk_id in order if coverage.get(chunk_id, 0.0) >= least][:1]
+        exact, ahead = [], [chunk_id for chunk_id, share in zip(order, shares, strict=True) if share >= more][:1]
     best = max((relevance.get(chunk_id, 0.0) for chunk_id in ahead), default=0.0)
     if not ahead or relevance.get(order[0], 0.0) > best + FAR_BETTER:
         return ranking
