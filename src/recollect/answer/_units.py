@@ -185,6 +185,8 @@ def _rows(text: str, cells: Sequence[Block]) -> Iterator[Block]:
 MAX_UNIT_CHARS = 600
 _BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
 _QUOTE_MARK = re.compile(r"\s*(?:>\s*)+")
+# A fenced block, or the paragraph, list or table below a label.
+_LABELLED = re.compile(r"[*_`]*\s*(?:(```|~~~).*?\1|(?:(?!\s*\n\s*\n\s*[^\s*+\d•-]).)+)", re.DOTALL)
 # A line of a table of contents: where something is told, and nothing of it.
 _ONLY_LINKS = re.compile(r"(?:\[[^\[\]]*\]\(#[^()\s]*\)[\s·|,;:–—-]*)+")
 _COLUMN_GAP = re.compile(r"(?<=\S) {3,}(?=\S)")
@@ -265,6 +267,26 @@ def quotable_units(
                 introduces = own and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
                 lead = (own[-1].quote_start, own[-1].end) if introduces else (0, 0)
     return units
+
+
+def following(text: str, unit: Unit) -> int:
+    """Where a unit ends together with what it labels: of "To install:" the command, list or table below it.
+
+    Args:
+        text: That the unit was cut from.
+        unit: One of its quotable pieces.
+
+    Returns:
+        The unit's own end, where it is no label, or where what follows is too long to quote.
+    """
+    own = text[unit.start : unit.end].rstrip("*_`").endswith((":", "："))
+    if not own:
+        return unit.end
+    behind = text[unit.end : unit.end + MAX_UNIT_CHARS]
+    match = _LABELLED.match(behind)
+    if match is None or (match.end() == len(behind) and unit.end + MAX_UNIT_CHARS < len(text)):
+        return unit.end
+    return unit.end + len(match.group().rstrip())
 
 
 def _begins(found: Sequence[Block], index: int) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.answer._scoring import join_passages
+from recollect.answer._regions import Region, join_passages
 from recollect.answer._units import quotable_units
 from recollect.model.answer import Highlight, ShownPassage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.answer._scoring import Evidence, Region
+    from recollect.answer._scoring import Evidence
     from recollect.model import RetrievedContext
 
 #: So many passages at most, and so many characters of all of them: what people read before they search themselves.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
     from recollect.model import ShownPassage
-    from recollect.model.passage import Wording
 
 
 # Passages that are shown whatever their relevance, and what share of the best one's the others must have.
@@ -56,7 +55,6 @@ class AnswerOptions:
         unsupported: What is done with sentences of a language model that the sources do not support. ``mark``: they
             stay, and are listed; ``remove``: they are left out; ``retry``: the model is asked once more, told which,
             and what then is unsupported is marked; ``refuse``: if there is one, passages are shown in its place.
-        wordings: What the search knows texts to say in place of words of the question (`SearchReply.wordings`).
         drafts: Whether what a language model writes comes as a `Draft` before it is checked, where all of it will be
             shown (``mark``).
     """
@@ -71,7 +69,6 @@ class AnswerOptions:
     prompt: PromptTemplate | None = None
     ask_only_if_answerable: bool = False
     unsupported: Treatment = "mark"
-    wordings: tuple[Wording, ...] = ()
     drafts: bool = False
 
     def __post_init__(self) -> None:
@@ -181,7 +178,6 @@ async def stream_answer(
             analyzer=analyzer,
             language=language,
             options=options.extraction,
-            wordings=options.wordings,
         )
         if chat_model is None or reply.refused:
             yield Decided(reply.outcome)
@@ -229,7 +225,6 @@ def _helpful(
         analyzer=analyzer,
         language=language,
         options=options.extraction,
-        wordings=options.wordings,
     )
     return helpful(reading, passages, options.extraction)
 

@@ -440,10 +440,9 @@ def _score(
         embedder=embedder,
         language=place.language,
         options=ExtractionOptions(rule=rule),
-        wordings=reply.wordings,
     )
     support = reading.support
-    if support is None or not reading.chosen or rule.lacks_what_is_needed(support):
+    if support is None:
         return ALWAYS_REFUSED
     return rule.probability(support)
 

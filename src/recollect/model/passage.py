@@ -231,7 +231,6 @@ class SearchReply(Record):
         explain: What was done with the query, where that was asked for.
         usage: What a language model took to enhance the query; None where none was asked, as where a reply of a moment
             ago answered.
-        wordings: What texts may say in place of words of the query; over HTTP none are told.
         warnings: What did not reply, or failed, and is missing from the results.
     """
 
@@ -246,7 +245,6 @@ class SearchReply(Record):
     cached: bool = False
     explain: PublicIfKnown[ReplyExplain | None] = None
     usage: TokenUsage | None = None
-    wordings: tuple[Wording, ...] = ()
     warnings: PublicIfAny[tuple[str, ...]] = ()
 
     def __iter__(self) -> Iterator[RetrievedContext]:
@@ -303,18 +301,3 @@ class TokenUsage(Record):
 
 
 # What texts may say in place of words of a query.
-
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """Words of a query, and what says the same.
-
-    Attributes:
-        original: The words, as the query or the rule that met it has them.
-        others: What counts as them, wherever a text has all of its words; none: only the words themselves do.
-        needed: Whether nothing answers the query that holds neither: a financial measure, a fiscal year.
-    """
-
-    original: str
-    others: tuple[str, ...]
-    needed: bool = False

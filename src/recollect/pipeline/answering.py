@@ -139,7 +139,7 @@ def answer_stream(
         reply.results,
         embedder=answering_embedder(assembly, place),
         chat_model=writer,
-        options=replace(answer_options(assembly, place, options, drafts=drafts), wordings=reply.wordings),
+        options=answer_options(assembly, place, options, drafts=drafts),
     )
     if writer is None:
         yield next(pieces)

@@ -480,7 +480,6 @@ class Searcher:
             reranked=None if ranking.reranker is None else ranking.reranked,
             explain=explained(self._store, asked, options, found, ranking, dropped) if options.explain else None,
             usage=TokenUsage.total(search.spent) if search.spent else None,
-            wordings=tuple(dict.fromkeys([wording for one in requests for wording in one.plan.wordings])),
             warnings=ranking.warnings,
         )
         return reply, reader.settled

@@ -88,7 +88,8 @@ def test_passages_that_are_not_relevant_are_not_offered(relevance, outcome):
 
 
 def test_an_answer_shows_no_passages():
-    reply = shown("How many days of annual leave do employees receive?", [passage(LEAVE)], ExtractionOptions())
+    always = ExtractionOptions(rule=RefusalRule(threshold=0.0))
+    reply = shown("How many days of annual leave do employees receive?", [passage(LEAVE)], always)
     assert (reply.outcome, reply.passages) == ("answer", ())
 
 

@@ -104,8 +104,10 @@ def test_a_stream_ends_with_the_answer(model):
 
 @pytest.mark.parametrize("model", [None, ScriptedChatModel(WRITTEN)])
 def test_works_inside_a_running_event_loop(model):
+    always = AnswerOptions(extraction=ExtractionOptions(rule=RefusalRule(threshold=0)))
+
     async def notebook_cell():
-        return ask(model)
+        return ask(model, options=always)
 
     assert "28 days" in asyncio.run(notebook_cell()).text
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from recollect.answer._kinds import Kind, expected_kind, holds_kind
+
 from recollect.answer.absence import REFUSALS, is_refusal, refusal_of
 from recollect.languages.detection import simplified
 from recollect.retrieval.analysis import Analyzer

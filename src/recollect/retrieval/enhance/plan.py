@@ -20,7 +20,6 @@ from recollect.retrieval.analysis import Analyzer, lexeme
 if TYPE_CHECKING:
     from recollect.embedding.base import EmbeddingProvider, Vectors
     from recollect.model import TokenUsage
-    from recollect.model.passage import Wording
 
 #: What a ranking of another wording counts beside the original's 1.
 ALTERNATIVE_WEIGHT = 0.5
@@ -69,7 +68,6 @@ class QueryPlan:
         expansions: Extra words for the lexical retriever.
         hypothetical_answers: Texts whose embeddings join the query's in the dense retriever.
         alternatives: Other wordings, each searched like the query; the rankings are fused.
-        wordings: What texts may say in place of words of the query, for whoever judges what they say.
         notes: One per enhancement, in the order of the chain.
         usage: What a language model took for it; None where none was asked.
     """
@@ -78,7 +76,6 @@ class QueryPlan:
     expansions: tuple[Expansion, ...] = ()
     hypothetical_answers: tuple[str, ...] = ()
     alternatives: tuple[str, ...] = ()
-    wordings: tuple[Wording, ...] = ()
     notes: tuple[EnhancementNote, ...] = ()
     usage: TokenUsage | None = None
 

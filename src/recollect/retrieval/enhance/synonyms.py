@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.model.passage import Wording
 from recollect.retrieval.enhance.plan import EnhancementNote, Expansion, QueryPlan
 
 if TYPE_CHECKING:
@@ -219,13 +218,7 @@ class SynonymEnhancer:
 
 
 def _extended(plan: QueryPlan, added: tuple[Expansion, ...], note: EnhancementNote) -> QueryPlan:
-    others: dict[str, list[str]] = {}
-    for expansion in added:
-        others.setdefault(expansion.original, []).append(expansion.text)
-    wordings = tuple(Wording(original, tuple(texts)) for original, texts in others.items())
-    return replace(
-        plan, expansions=plan.expansions + added, wordings=plan.wordings + wordings, notes=(*plan.notes, note)
-    )
+    return replace(plan, expansions=plan.expansions + added, notes=(*plan.notes, note))
 
 
 # Acronyms that documents explain themselves: `Annual Percentage Rate (APR)`, `APR (annual percentage rate)`.
@@ -381,13 +374,11 @@ class Measure:
         name: As the question has it.
         lines: Of the statements, to be searched; none where the name is a statement's.
         statements: Their names.
-        same: Lines that are the measure in other words; none: it is computed.
     """
 
     name: str
     lines: tuple[str, ...]
     statements: tuple[str, ...]
-    same: tuple[str, ...]
 
 
 def find_measures(question: str) -> list[Measure]:
@@ -440,7 +431,6 @@ class AccountingEnhancer:
         return replace(
             plan,
             expansions=tuple(dict.fromkeys((*plan.expansions, *lines, *years))),
-            wordings=(*plan.wordings, *_wordings(measures, years)),
             hypothetical_answers=(*plan.hypothetical_answers, *([answer] if answer else [])),
             notes=(*plan.notes, EnhancementNote(name=self.name, outcome="applied", detail="; ".join(told))),
         )
@@ -452,12 +442,6 @@ def _years(question: str) -> Iterator[Expansion]:
         yield Expansion(match[1], year, 1.0)
 
 
-def _wordings(measures: Sequence[Measure], years: Sequence[Expansion]) -> Iterator[Wording]:
-    # The name of a statement says where to look, and nothing that an answer must hold.
-    yield from (Wording(one.name, one.same, needed=True) for one in measures if one.lines or one.same)
-    yield from (Wording(year.original, (year.text,), needed=True) for year in years)
-
-
 @cache
 def _glossary() -> tuple[re.Pattern[str], dict[str, Measure], frozenset[str]]:
     """A pattern of names in questions, measures by name (as written, or in small letters), and first words of names."""
@@ -466,10 +450,9 @@ def _glossary() -> tuple[re.Pattern[str], dict[str, Measure], frozenset[str]]:
     for line in text.splitlines():
         if not line or line.startswith("#"):
             continue
-        told, _, found_in = line.partition("=>")
-        names, _, same = told.partition(" = ")
+        names, _, found_in = line.partition("=>")
         lines, _, statements = found_in.partition("@")
-        rule = Measure("", _listed(lines), tuple(map(_STATEMENTS.__getitem__, _listed(statements))), _listed(same))
+        rule = Measure("", _listed(lines), tuple(map(_STATEMENTS.__getitem__, _listed(statements))))
         rules |= dict.fromkeys(_listed(names), rule)
     longest_first = sorted(rules, key=len, reverse=True)
     names = "|".join(re.escape(name) if name[0].isupper() else f"(?i:{re.escape(name)})" for name in longest_first)

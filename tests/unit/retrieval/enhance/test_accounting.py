@@ -75,12 +75,3 @@ def test_a_collection_without_statements_is_left_alone():
 def test_a_question_of_very_many_measures_takes_up_the_first_ones():
     plan = HOLDS.enhance(QueryPlan(query="ROA ROE ROIC DSO DPO DIO COGS EPS capex EBITDA " * 200))
     assert {one.original for one in plan.expansions} == {"ROA", "ROE", "ROIC", "DSO", "DPO", "DIO", "COGS", "EPS"}
-
-
-def test_what_answers_must_hold_is_the_measure_or_what_is_the_same_and_the_year():
-    plan = HOLDS.enhance(QueryPlan(query="capex and the quick ratio of FY18 by the balance sheet"))
-    told = {one.original: one.others for one in plan.wordings if one.needed}
-    assert told.keys() == {"capex", "quick ratio", "FY18"}
-    assert "additions to property plant and equipment" in told["capex"]
-    assert "investing activities" not in told["capex"]
-    assert (told["quick ratio"], told["FY18"]) == ((), ("2018",))

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import NotFoundError, UsageError
-from recollect.model.passage import Wording
 from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.enhance.plan import Expansion, QueryPlan, enhance
 from recollect.retrieval.enhance.synonyms import (
@@ -185,8 +184,3 @@ def test_long_texts_without_acronyms_take_no_time_to_speak_of(text):
 def test_a_long_form_longer_than_any_name_is_none():
     long = " ".join(["a" + "b" * 150, "p" + "c" * 150, "rate"])
     assert find_acronyms([f"The {long} (APR)."]).rules == ()
-
-
-def test_synonyms_are_told_to_whoever_judges_what_is_found():
-    plan = enhance("he dies", [SynonymEnhancer(parse_synonyms("dies, dead, deceased"), ANALYZER)])
-    assert plan.wordings == (Wording("dies", ("dead", "deceased")),)

@@ -1,0 +1,78 @@
+"""Joins passages that overlap, so that no sentence is cut at a passage's edge or read twice. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from recollect.model import PageBox, PassagePart, RetrievedContext
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A contiguous stretch of one document, covered by one or more passages.
+
+    Attributes:
+        start_offset: Where ``text`` begins in the document's content.
+        text: The document's characters.
+        passages: Those that cover it, in order of their start offsets.
+    """
+
+    start_offset: int
+    text: str
+    passages: tuple[RetrievedContext, ...]
+
+    @property
+    def document_id(self) -> int:
+        """The document it belongs to."""
+        return self.passages[0].document_id
+
+    @property
+    def end_offset(self) -> int:
+        """Just behind the last character."""
+        return self.start_offset + len(self.text)
+
+    def covering(self, start: int, end: int) -> Sequence[RetrievedContext]:
+        """The passages that share characters with a span of the document, never none for a span inside."""
+        return [p for p in self.passages if p.start_offset < end and p.end_offset > start]
+
+    def passage_at(self, offset: int) -> RetrievedContext:
+        """Of the passages that hold a character, the one that starts last."""
+        return max(self.covering(offset, offset + 1), key=lambda p: p.start_offset)
+
+    def boxes(self, start: int, end: int) -> tuple[PageBox, ...]:
+        """Where the document's characters from ``start`` to ``end`` stand on their pages, as far as that is known."""
+        return tuple(dict.fromkeys(box for one in self.covering(start, end) for box in one.boxes(start, end)))
+
+    def part_at(self, offset: int) -> PassagePart:
+        """The section and page of a character of the document."""
+        return self.passage_at(offset).part_at(offset)
+
+
+def join_passages(passages: Iterable[RetrievedContext]) -> list[Region]:
+    """Regions in order of document, then offset. Every character of every passage lies in one.
+
+    Passages that overlap but disagree about the shared characters (two versions of a document) stay apart.
+    """
+    regions: list[Region] = []
+    for passage in sorted(passages, key=lambda p: (p.document_id, p.start_offset, -p.end_offset)):
+        joined = _extended(regions[-1], passage) if regions else None
+        if joined is None:
+            regions.append(Region(passage.start_offset, passage.content, (passage,)))
+        else:
+            regions[-1] = joined
+    return regions
+
+
+def _extended(region: Region, passage: RetrievedContext) -> Region | None:
+    if passage.document_id != region.document_id or passage.start_offset > region.end_offset:
+        return None
+    known = region.text[passage.start_offset - region.start_offset :]
+    shared = min(len(known), len(passage.content))
+    if known[:shared] != passage.content[:shared]:
+        return None
+    return Region(region.start_offset, region.text + passage.content[shared:], (*region.passages, passage))
