@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import onnx
 
 Pooling = Literal["mean", "cls"]
-Head = Literal["pooled", "tokens", "classifier"]
+Head = Literal["pooled", "tokens", "pairs", "classifier"]
 
 _MICROSOFT = "com.microsoft"
 _OPSET = 17
@@ -92,19 +92,22 @@ class BertConfig:
         return config
 
 
-def build_graph(weights: Path, config: Path, *, head: Head = "pooled", pooling: Pooling = "mean") -> onnx.ModelProto:
+def build_graph(
+    weights: Path, config: Path, *, head: Head = "pooled", pooling: Pooling = "mean", deltas: Path | None = None
+) -> onnx.ModelProto:
     """Turn an encoder's weights into an ONNX model.
 
     Args:
         weights: A safetensors file in float32 or float16, tensor names with or without a ``bert.`` prefix.
         config: The ``config.json`` beside it.
         head: ``"pooled"`` gives ``vectors`` (texts, hidden), of unit length; ``"tokens"`` gives ``token_vectors``
-            (texts, tokens, hidden), the last layer as it is; ``"classifier"`` gives ``logits`` (texts, labels), by the
-            weights' own pooler and classifier.
+            (texts, tokens, hidden), the last layer as it is, and ``"pairs"`` the same for two texts in one sequence;
+            ``"classifier"`` gives ``logits`` (texts, labels), by the weights' own pooler and classifier.
         pooling: For the pooled head, the mean over all tokens or the first token's vector.
+        deltas: A safetensors file of changes to the weights, see `with_deltas`.
 
     Returns:
-        A model with the int32 input ``input_ids`` (texts, tokens), and for the classifier ``token_types`` of the same
+        A model with the int32 input ``input_ids`` (texts, tokens), and for two texts ``token_types`` of the same
         shape, which says of each token whether it stands in the first text or in the second (0 or 1).
 
     Raises:
@@ -112,6 +115,8 @@ def build_graph(weights: Path, config: Path, *, head: Head = "pooled", pooling: 
     """
     shape = BertConfig.read(config)
     tensors = _read_tensors(weights, head)
+    if deltas is not None:
+        tensors = with_deltas(tensors, _read_file(deltas))
     try:
         return _Graph(shape, tensors).model(head, pooling)
     except KeyError as exc:
@@ -124,14 +129,38 @@ def _refused(path: Path, reason: str) -> ModelUnavailableError:
     return ModelUnavailableError(f"{path} {reason}", provider="local", model=path.parent.name)
 
 
-def _read_tensors(weights: Path, head: Head) -> dict[str, _Array]:
+def with_deltas(tensors: Mapping[str, _Array], deltas: Mapping[str, npt.NDArray[np.generic]]) -> dict[str, _Array]:
+    """Merge what fine-tuning learned into an encoder's weights (Hu et al. 2021, "LoRA").
+
+    Args:
+        tensors: The weights, by BERT's names.
+        deltas: For ``NAME.weight`` the factors ``NAME.up`` and ``NAME.down``, whose product is added; a tensor under
+            the same name as a weight replaces it; others are not the encoder's.
+    """
+    merged = dict(tensors)
+    for name, array in deltas.items():
+        if name in merged:
+            merged[name] = array.astype(np.float32)
+        elif name.endswith(".up"):
+            stem = name.removesuffix(".up")
+            change = array.astype(np.float32) @ deltas[f"{stem}.down"].astype(np.float32)
+            merged[f"{stem}.weight"] = merged[f"{stem}.weight"] + change
+    return merged
+
+
+def _read_file(path: Path) -> Mapping[str, npt.NDArray[np.generic]]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     try:
-        raw: Mapping[str, npt.NDArray[np.generic]] = load_file(weights)
+        raw: Mapping[str, npt.NDArray[np.generic]] = load_file(path)
     except (OSError, SafetensorError, TypeError, KeyError, AttributeError) as exc:
-        raise _refused(weights, f"cannot be read as safetensors ({exc})") from exc
+        raise _refused(path, f"cannot be read as safetensors ({exc})") from exc
+    return raw
+
+
+def _read_tensors(weights: Path, head: Head) -> dict[str, _Array]:
+    raw = _read_file(weights)
     prefix = next((p for p in _PREFIXES if f"{p}embeddings.word_embeddings.weight" in raw), None)
     if prefix is None:
         raise _refused(weights, "holds no BERT encoder: the tensor 'embeddings.word_embeddings.weight' is missing")
@@ -164,19 +193,19 @@ class _Graph:
     def model(self, head: Head, pooling: Pooling) -> onnx.ModelProto:
         import onnx
 
-        hidden = self._embeddings(pairs=head == "classifier")
+        pairs = head in {"pairs", "classifier"}
+        hidden = self._embeddings(pairs=pairs)
         for layer in range(self._config.layers):
             hidden = self._layer(f"encoder.layer.{layer}", hidden)
         sizes: list[str | int] = ["texts", self._config.hidden]
         output = "vectors"
-        inputs = ["input_ids"]
-        if head == "tokens":
+        inputs = ["input_ids", "token_types"] if pairs else ["input_ids"]
+        if head in {"tokens", "pairs"}:
             sizes.insert(1, "tokens")
             output = "token_vectors"
             self._node("Identity", [hidden], output)
         elif head == "classifier":
             output = "logits"
-            inputs.append("token_types")
             sizes = ["texts", self._classify(hidden, output)]
         else:
             self._pool(hidden, pooling, output)

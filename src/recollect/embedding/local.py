@@ -60,8 +60,11 @@ class _Loaded:
     settings: EncoderSettings
 
 
-class _LocalModel:
-    """A model on this machine: fetched, built and loaded on first use, once, and computed in several threads."""
+class LocalModel:
+    """A model on this machine: fetched, built and loaded on first use, once, and computed in several threads.
+
+    Subclasses keep what they load in attributes that `_unload` sets to None.
+    """
 
     def __init__(self, model: str, cache: ModelCache, precision: Precision, threads: int | None) -> None:
         if precision not in {"int8", "fp32"}:
@@ -97,7 +100,7 @@ class _LocalModel:
         """
         return f"{self._model}:{self._precision}"
 
-    def _each(self, compute: Callable[[Work], Result], work: Sequence[Work]) -> Iterator[tuple[Work, Result]]:
+    def each(self, compute: Callable[[Work], Result], work: Sequence[Work]) -> Iterator[tuple[Work, Result]]:
         """Compute pieces of work side by side; each with its result, in order."""
         alone = self._threads == 1 or len(work) < 2
         results = map(compute, work) if alone else self._executor().map(compute, work)
@@ -112,7 +115,7 @@ class _LocalModel:
             return self._pool
 
 
-class LocalEmbedder(_LocalModel):
+class LocalEmbedder(LocalModel):
     """Embeds on this machine: no key, no GPU, no network once the weights are here.
 
     A text longer than the model's window is embedded in consecutive windows, and their vectors are averaged
@@ -361,7 +364,7 @@ class LocalEmbedder(_LocalModel):
             result: Vectors = loaded.session.run(None, {"input_ids": ids})[0]
             return result
 
-        return self._each(run, batches)
+        return self.each(run, batches)
 
 
 def _usable_processors() -> int:
@@ -425,7 +428,7 @@ class _LoadedPairs:
     max_tokens: int
 
 
-class CrossEncoder(_LocalModel):
+class CrossEncoder(LocalModel):
     """Scores pairs of question and passage on this machine (Nogueira and Cho 2019, "Passage Re-ranking with BERT").
 
     A passage longer than the model's window is scored in consecutive windows, and the best one counts (MaxP; Dai and
@@ -487,7 +490,7 @@ class CrossEncoder(_LocalModel):
             logits = loaded.session.run(None, feed)[0][0]
             return float(logits[0] if len(logits) == 1 else logits[1] - logits[0])
 
-        for pair, score in self._each(run, pairs):
+        for pair, score in self.each(run, pairs):
             best[pair.passage_index] = max(best[pair.passage_index], score)
         return best
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import platform
@@ -98,6 +99,7 @@ def ensure_built(
     sample: Sequence[Sequence[int]],
     pooling: Pooling = "mean",
     head: Head = "pooled",
+    deltas: Path | None = None,
 ) -> BuiltGraph:
     """The graph file of a model, built where it is not there yet.
 
@@ -110,11 +112,14 @@ def ensure_built(
             ``MINIMUM_COSINE``, or the 32-bit one is used and a warning logged.
         pooling: How token vectors become one.
         head: What the graph gives, see `build_graph`.
+        deltas: A file of changes to the weights, see `build_graph`; other changes make another graph.
 
     Raises:
         ModelUnavailableError: The weights cannot be used, or the disk is full or refuses.
     """
     kind = f"{head}-{pooling}.v{BUILDER_VERSION}"
+    if deltas is not None:
+        kind += f".{hashlib.sha256(deltas.read_bytes()).hexdigest()[:12]}"
     directory = files.build_directory
     full = directory / f"encoder.fp32.{kind}.onnx"
     small = directory / f"encoder.int8.{kind}.{cpu_class()}.onnx"
@@ -130,7 +135,7 @@ def ensure_built(
                 return found
             with tempfile.TemporaryDirectory(prefix=".build-", dir=directory, ignore_cleanup_errors=True) as temporary:
                 work = Path(temporary)
-                model = build_graph(files.weights, files.config, head=head, pooling=pooling)
+                model = build_graph(files.weights, files.config, head=head, pooling=pooling, deltas=deltas)
                 if precision == "fp32":
                     _publish(_optimise(model, work / "fp32.onnx"), full)
                     return BuiltGraph(full, "fp32")
@@ -265,10 +270,13 @@ def _mean_cosine(reference: Path, candidate: Path, sample: Sequence[Sequence[int
     """The mean cosine between two graphs' vectors, over the texts (and over the tokens, where they give those)."""
     first, second = load_session(reference), load_session(candidate)
     cosines: list[float] = []
-    if len(first.get_inputs()) > 1:
+    pairs = len(first.get_inputs()) > 1
+    if pairs and first.get_outputs()[0].name == "logits":
         return _correlation(first, second, sample)
     for token_ids in sample:
         feed = {"input_ids": np.asarray([token_ids], np.int32)}
+        if pairs:
+            feed["token_types"] = np.zeros_like(feed["input_ids"])
         one: npt.NDArray[np.float32] = first.run(None, feed)[0]
         two: npt.NDArray[np.float32] = second.run(None, feed)[0]
         lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)

@@ -1,0 +1,210 @@
+"""The trained reader: finds the span of a passage that answers a question, and says how likely there is one.
+
+The encoder is the default embedding model, with low-rank changes to its weights and two heads (`reader.safetensors`). How
+they were trained stands in ``training/README.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.embedding._tokens import Span, TextTokenizer
+from recollect.embedding.local import LocalModel
+from recollect.embedding.models import DEFAULT_MODEL, ModelCache
+from recollect.embedding.quantise import SAMPLE_TEXTS, Precision, ensure_built, load_session
+from recollect.errors import UsageError
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+#: What was trained, beside the embedding model's own weights.
+WEIGHTS = Path(__file__).with_name("reader.safetensors")
+#: Windows of one passage that are read at most.
+MAX_WINDOWS = 16
+
+_WINDOW_TOKENS = 320
+_QUESTION_TOKENS = 64
+_HEADING_TOKENS = 40
+# A window begins this many tokens before the end of the last one, so that no short answer is cut in two.
+_OVERLAP = 64
+_LONGEST_SPAN = 160
+
+_Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the reader finds in one passage.
+
+    Attributes:
+        start: Where the span begins that answers best, in characters of the passage.
+        end: Where it ends; equal to ``start`` only if the passage has no words.
+        probability: That the passage answers the question, from 0 to 1.
+        score: How much better the span is than no span, in logits.
+    """
+
+    start: int
+    end: int
+    probability: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A stretch of a passage as the model reads it; ``spans`` are the character offsets of its last tokens but one."""
+
+    passage: int
+    token_ids: tuple[int, ...]
+    question_tokens: int
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    session: onnxruntime.InferenceSession
+    tokenizer: TextTokenizer
+    heads: _Heads
+
+
+class Reader(LocalModel):
+    """Reads passages for the answer to a question.
+
+    Constructing costs nothing; the model is fetched, built and loaded on first use, once. Safe to share between
+    threads.
+
+    Args:
+        cache: Where models and built graphs are kept.
+        precision: ``"int8"`` or ``"fp32"``, which is slower.
+        threads: How many windows are computed at once; by default, one for each processor this process may use.
+
+    Raises:
+        UsageError: A parameter is out of range.
+    """
+
+    def __init__(self, cache: ModelCache, *, precision: Precision = "int8", threads: int | None = None) -> None:
+        super().__init__(DEFAULT_MODEL, cache, precision, threads)
+
+    def _unload(self) -> None:
+        super()._unload()
+        self._loaded: _Loaded | None = None
+
+    def _of_the_process(self) -> tuple[object, ...]:
+        return (*super()._of_the_process(), self._loaded)
+
+    def read(self, question: str, passages: Sequence[str], headings: Sequence[str] = ()) -> list[Reading]:
+        """Find the best span of each passage.
+
+        Args:
+            question: In plain words; of a very long one only the beginning is read.
+            passages: Texts of any length. A long one is read in windows, and the one that answers best counts.
+            headings: The path of headings above each passage, which is read and never answers; empty: there are none.
+
+        Returns:
+            One reading for each passage, in order.
+
+        Raises:
+            ModelUnavailableError: The model cannot be fetched, built or loaded.
+            UsageError: There are headings, but not one for each passage.
+        """
+        if isinstance(passages, str):
+            raise UsageError("read takes a sequence of passages, not one text")
+        if headings and len(headings) != len(passages):
+            raise UsageError(f"{len(passages)} passages need as many headings, not {len(headings)}")
+        loaded = self._load()
+        readings = [Reading(0, 0, 0.0, -np.inf)] * len(passages)
+        windows = list(_windows(loaded.tokenizer, question, passages, headings or [""] * len(passages)))
+        # The longest first: then no thread starts its longest piece of work when the others are done.
+        windows.sort(key=lambda window: -len(window.token_ids))
+
+        def run(window: _Window) -> Reading:
+            types = np.ones((1, len(window.token_ids)), np.int32)
+            types[0, : window.question_tokens] = 0
+            ids = np.array([window.token_ids], np.int32)
+            vectors: _Array = loaded.session.run(None, {"input_ids": ids, "token_types": types})[0][0]
+            return loaded.heads.judge(vectors, window.spans)
+
+        for window, reading in self.each(run, windows):
+            if reading.probability > readings[window.passage].probability:
+                readings[window.passage] = reading
+        return readings
+
+    def _load(self) -> _Loaded:
+        with self._lock:
+            if self._loaded is None:
+                files = self._cache.pull(self._model)
+                tokenizer = TextTokenizer(files.tokenizer, compiled=files.build_directory)
+                before, after = tokenizer.specials
+                sample = [(*before, *ids[:_WINDOW_TOKENS], *after) for ids in tokenizer.ids_batch(SAMPLE_TEXTS)]
+                graph = ensure_built(files, precision=self._precision, sample=sample, head="pairs", deltas=WEIGHTS)
+                self._loaded = _Loaded(load_session(graph.path), tokenizer, _Heads.load())
+            return self._loaded
+
+
+def _windows(
+    tokenizer: TextTokenizer, question: str, passages: Sequence[str], headings: Sequence[str]
+) -> Iterator[_Window]:
+    before, between, behind, _ = tokenizer.pair_template()
+    # Pieces keep the tokenizer's memory small; of a huge text only the first one can matter.
+    asked, *texts = [text[slice(*next(iter(TextTokenizer.pieces(text))))] for text in (question, *passages)]
+    first = (*before, *tokenizer.ids_batch([asked])[0][:_QUESTION_TOKENS], *between)
+    tops = tokenizer.ids_batch([heading[-1000:] for heading in headings])
+    ids_of, spans_of = tokenizer.ids_batch(texts), tokenizer.spans_batch(texts)
+    for index, (top, ids, spans) in enumerate(zip(tops, ids_of, spans_of, strict=True)):
+        lead = (*first, *top[-_HEADING_TOKENS:])
+        room = _WINDOW_TOKENS - len(lead) - len(behind)
+        for number, start in enumerate(range(0, max(1, len(ids) - _OVERLAP), room - _OVERLAP)):
+            if number == MAX_WINDOWS:
+                break
+            part = ids[start : start + room]
+            yield _Window(index, (*lead, *part, *behind), len(first), tuple(spans[start : start + room]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """What turns the vectors of tokens into spans and a probability.
+
+    They stay in 32 bits and outside the graph: they are a thousandth of its arithmetic.
+    """
+
+    span: _Array
+    pooler: tuple[_Array, _Array]
+    answerable: tuple[_Array, _Array]
+
+    @classmethod
+    def load(cls) -> _Heads:
+        from safetensors.numpy import load_file
+
+        found = {name: array.astype(np.float32) for name, array in load_file(WEIGHTS).items() if name[:6] == "heads."}
+        pooler, answerable = (
+            (found[f"heads.{name}.weight"].T, found[f"heads.{name}.bias"]) for name in ("pooler", "answerable")
+        )
+        return cls(found["heads.span"].T, pooler, answerable)
+
+    def judge(self, vectors: _Array, spans: Sequence[Span]) -> Reading:
+        """Read the vectors of one window, whose last tokens but one are those of ``spans``."""
+        weight, bias = self.pooler
+        pooled = np.tanh(vectors[0] @ weight + bias)
+        weight, bias = self.answerable
+        probability = float(1 / (1 + np.exp(-(pooled @ weight + bias)[0])))
+        logits = vectors @ self.span
+        if not spans:
+            return Reading(0, 0, 0.0, -np.inf)
+        starts, ends = logits[-1 - len(spans) : -1].T
+        pairs = starts[:, None] + ends[None, :] + _allowed(len(spans))
+        first, last = divmod(int(pairs.argmax()), len(spans))
+        none = float(logits[0].sum())
+        return Reading(spans[first][0], spans[last][1], probability, float(pairs[first, last]) - none)
+
+
+@cache
+def _allowed(tokens: int) -> _Array:
+    """Zero where a span of so many tokens may begin and end, and minus infinity elsewhere."""
+    distance = np.arange(tokens)[None, :] - np.arange(tokens)[:, None]
+    return np.where((distance >= 0) & (distance < _LONGEST_SPAN), 0, -np.inf).astype(np.float32)

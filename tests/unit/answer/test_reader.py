@@ -1,0 +1,113 @@
+"""The trained reader on the real model: what it says must not change unnoticed."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from recollect.answer.reader import MAX_WINDOWS, Reader
+from recollect.config import Config
+from recollect.embedding.models import ModelCache
+from recollect.errors import UsageError
+
+GOLDEN = Path(__file__).parents[2] / "data" / "reader_golden.json"
+PASSAGE = (
+    "The office in Lyon opened in 1994. It is led by Marie Dupont, who joined two years later. "
+    "Visitors may park behind the building; the gate closes at 19:30."
+)
+
+
+@pytest.fixture(scope="module")
+def cache() -> ModelCache:
+    return ModelCache(Config().embedding.model_dir)
+
+
+@pytest.fixture(scope="module")
+def reader(cache) -> Reader:
+    return Reader(cache)
+
+
+def test_readings_are_those_that_were_recorded(cache):
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    reader = Reader(cache, precision="fp32")
+    for one in golden:
+        (reading,) = reader.read(one["question"], [one["passage"]], [one["heading"]])
+        assert one["passage"][reading.start : reading.end] == one["span"]
+        assert reading.probability == pytest.approx(one["probability"], abs=0.002)
+        assert reading.score == pytest.approx(one["score"], abs=0.05)
+
+
+def test_eight_bits_say_nearly_the_same(reader):
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    readings = [reader.read(one["question"], [one["passage"]], [one["heading"]])[0] for one in golden]
+    off = [abs(reading.probability - one["probability"]) for reading, one in zip(readings, golden, strict=True)]
+    assert sum(off) / len(off) < 0.1
+
+
+def test_the_span_is_where_the_answer_stands(reader):
+    (reading,) = reader.read("When does the gate close?", [PASSAGE])
+    assert "19:30" in PASSAGE[reading.start : reading.end]
+    (other,) = reader.read("When did Napoleon lose the battle?", [PASSAGE])
+    assert other.probability < reading.probability
+
+
+def test_readings_come_in_the_order_of_the_passages_whatever_their_length(reader):
+    passages = ["Short.", PASSAGE, "", PASSAGE + " More follows here." * 40, "x"]
+    together = reader.read("Who leads the office?", passages)
+    assert together == [reader.read("Who leads the office?", [passage])[0] for passage in passages]
+
+
+def test_an_answer_far_into_a_long_passage_is_found(reader):
+    long = "The garden has many trees and a small pond. " * 120 + PASSAGE
+    (reading,) = reader.read("When does the gate close?", [long])
+    assert reading.start > 5000
+    assert "19:30" in long[reading.start : reading.end]
+
+
+def test_a_heading_is_read_and_never_quoted(reader):
+    passage = "Lead: Marie Dupont"
+    named, other = reader.read("Who is the lead of Storage?", [passage] * 2, ["Teams > Storage", "Teams > Network"])
+    assert named.probability > other.probability
+    assert 0 <= named.start < named.end <= len(passage)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " \n\t", "\ud800", "\0", "é\u0301 ﬁ Ⅷ", "🙂" * 900, "[SEP] [CLS] [MASK]", "数据库连接失败，请稍后再试。", "word " * 60_000],
+    ids=["empty", "blank", "surrogate", "null", "composed", "pictures", "specials", "chinese", "long"],
+)
+def test_hostile_texts_have_spans_within_them(reader, text):
+    for question, passage in ((text, PASSAGE), (PASSAGE, text), (text, text)):
+        (reading,) = reader.read(question, [passage], [text])
+        assert 0 <= reading.start <= reading.end <= len(passage)
+        assert 0 <= reading.probability <= 1
+
+
+def test_only_so_many_windows_of_a_passage_are_read(reader):
+    far = "word " * 320 * (MAX_WINDOWS + 1) + PASSAGE
+    (reading,) = reader.read("When does the gate close?", [far])
+    assert reading.end < len(far) - len(PASSAGE)
+
+
+def test_threads_share_a_reader(cache):
+    reader = Reader(cache)
+    questions = ["Who leads the office?", "When does the gate close?", "Where may visitors park?"] * 4
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda question: reader.read(question, [PASSAGE, "", PASSAGE]), questions))
+    assert found == [reader.read(question, [PASSAGE, "", PASSAGE]) for question in questions]
+
+
+def test_no_passages_have_no_readings(reader):
+    assert reader.read("Why?", []) == []
+
+
+def test_calls_that_cannot_be_meant_are_refused(reader, cache):
+    with pytest.raises(UsageError, match="sequence of passages"):
+        reader.read("Why?", PASSAGE)
+    with pytest.raises(UsageError, match="as many headings"):
+        reader.read("Why?", [PASSAGE, PASSAGE], ["One"])
+    with pytest.raises(UsageError, match="precision"):
+        Reader(cache, precision="int4")

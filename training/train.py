@@ -1,0 +1,203 @@
+"""Train the reader: ``python train.py DATA OUT [--minutes 45] [--rank 16]``.
+
+DATA is where `build.py` wrote. Every few minutes the weights so far are written to ``OUT/reader.safetensors``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from network import Reader
+from safetensors.torch import load_file, save_file
+from sklearn.metrics import roc_auc_score
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional
+
+MINILM = Path.home() / ".cache/recollect/models/sentence-transformers--all-MiniLM-L6-v2"
+SEED, MOST_TOKENS, BATCH_TOKENS = 28, 320, 3500
+BEGIN, SEPARATOR, PADDING = 101, 102, 0
+#: Others measure on the machine while this file is there.
+PAUSE = Path("/tmp/measuring")
+
+Row = tuple[list[int], int, int, int, bool, str, str]
+
+
+def read_rows(path: Path, tokenizer: Tokenizer) -> list[Row]:
+    """Examples as token ids: ids, length of the question's part, start, end, answerable, family, kind."""
+    examples = [json.loads(line) for file in sorted(path.parent.glob(path.name)) for line in file.open()]
+    questions = tokenizer.encode_batch([e["question"] for e in examples], add_special_tokens=False)
+    headings = tokenizer.encode_batch([e["heading"] for e in examples], add_special_tokens=False)
+    passages = tokenizer.encode_batch([e["passage"] for e in examples], add_special_tokens=False)
+    rows: list[Row] = []
+    for example, question, heading, passage in zip(examples, questions, headings, passages, strict=True):
+        first = [BEGIN, *question.ids[:64], SEPARATOR]
+        lead = heading.ids[-40:]
+        offset = len(first) + len(lead)
+        room = MOST_TOKENS - offset - 1
+        start = end = 0
+        if example["start"] >= 0:
+            inside = [at for at, (s, e) in enumerate(passage.offsets) if s < example["end"] and e > example["start"]]
+            if not inside or inside[-1] >= room:
+                continue
+            start, end = inside[0] + offset, inside[-1] + offset
+        ids = [*first, *lead, *passage.ids[:room], SEPARATOR]
+        rows.append((ids, len(first), start, end, start > 0, example["family"], example["kind"]))
+    return rows
+
+
+def batches(rows: list[Row], dice: random.Random) -> Iterator[list[Row]]:
+    """Rows of similar lengths together, in a random order."""
+    order = sorted(rows, key=lambda row: len(row[0]) + dice.random() * 12)
+    found: list[list[Row]] = [[]]
+    for row in order:
+        if (len(found[-1]) + 1) * len(row[0]) > BATCH_TOKENS:
+            found.append([])
+        found[-1].append(row)
+    dice.shuffle(found)
+    yield from found
+
+
+def tensors(batch: list[Row]) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids, types and mask."""
+    longest = max(len(row[0]) for row in batch)
+    ids = torch.full((len(batch), longest), PADDING)
+    types = torch.zeros_like(ids)
+    for at, row in enumerate(batch):
+        ids[at, : len(row[0])] = torch.tensor(row[0])
+        types[at, row[1] : len(row[0])] = 1
+    return ids, types, torch.arange(longest) < torch.tensor([len(row[0]) for row in batch])[:, None]
+
+
+def loss_of(reader: Reader, batch: list[Row]) -> Tensor:
+    """Cross-entropy of the spans (the first token where there is no answer) and of answerability."""
+    ids, types, mask = tensors(batch)
+    span, answerable = reader(ids, types, mask)
+    span = span.masked_fill(~mask[..., None], -1e4)
+    starts, ends = (torch.tensor([row[at] for row in batch]) for at in (2, 3))
+    labels = torch.tensor([float(row[4]) for row in batch])
+    spans = functional.cross_entropy(span[..., 0], starts) + functional.cross_entropy(span[..., 1], ends)
+    return spans / 2 + functional.binary_cross_entropy_with_logits(answerable, labels)
+
+
+@torch.no_grad()
+def judge(reader: Reader, rows: list[Row]) -> dict[str, object]:
+    """AUC of answerability by kind of near miss, and how often a span is exact among the answerable."""
+    reader.eval()
+    scores: dict[str, list[float]] = defaultdict(list)
+    exact: list[bool] = []
+    for batch in batches(rows, random.Random(0)):
+        ids, types, mask = tensors(batch)
+        span, answerable = reader(ids, types, mask)
+        span = span.masked_fill(~mask[..., None], -1e4)
+        span[:, 0] = -1e4
+        for at, row in enumerate(batch):
+            scores["answer" if row[4] else row[6]].append(float(answerable[at]))
+            if row[4]:
+                exact.append(span[at].argmax(0).tolist() == [row[2], row[3]])
+    reader.train()
+    yes = scores.pop("answer")
+    every = [score for kind in scores.values() for score in kind]
+    found: dict[str, object] = {"all": _auc(yes, every), "exact": round(sum(exact) / len(exact), 3)}
+    return found | {kind: _auc(yes, no) for kind, no in sorted(scores.items()) if len(no) >= 15}
+
+
+def _auc(yes: list[float], no: list[float]) -> float:
+    return round(float(roc_auc_score([1] * len(yes) + [0] * len(no), yes + no)), 3)
+
+
+def main() -> None:
+    """Train for as long as was asked for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--minutes", type=float, default=45)
+    parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--tokens", type=int, default=170, help="longer examples are mostly left out")
+    parser.add_argument("--resume", type=Path, help="weights that an earlier run wrote")
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.manual_seed(SEED)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    reader = Reader(MINILM / "model.safetensors", arguments.rank)
+    if arguments.resume:
+        for name, value in load_file(arguments.resume).items():
+            reader.trained[name.replace(".", "|")].data.copy_(value)
+    # On a machine with other work, two threads that wait for each other within every operator are far slower than two
+    # processes that change the same weights whenever each is ready (Niu et al. 2011, "Hogwild!").
+    reader.share_memory()
+    torch.multiprocessing.spawn(work, (reader, arguments), arguments.workers)
+    save(reader, arguments.out / "reader.safetensors")
+
+
+def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
+    """Train on every so many-th example."""
+    torch.set_num_threads(1)
+    torch.manual_seed(SEED + worker)
+    dice = random.Random(SEED + worker)
+    tokenizer = Tokenizer.from_file(str(MINILM / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    rows = read_rows(arguments.data / "train-*.jsonl", tokenizer)
+    random.Random(SEED).shuffle(rows)
+    rows = rows[worker :: arguments.workers]
+    # There are more examples than time: short ones teach the same and cost less.
+    rows = [row for row in rows if len(row[0]) <= arguments.tokens or dice.random() < 0.15]
+    held = read_rows(arguments.data / "held-out-*.jsonl", tokenizer)
+    random.Random(SEED).shuffle(held)
+    print(f"{len(rows)} examples, {sum(r[4] for r in rows)} with an answer, {sum(len(r[0]) for r in rows)} tokens", flush=True)
+    matrices = [p for n, p in reader.trained.items() if n.endswith(("down", "up"))]
+    others = [p for n, p in reader.trained.items() if not n.endswith(("down", "up"))]
+    groups = [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(groups, arguments.rate, betas=(0.9, 0.98))
+    began = saved = judged = time.monotonic()
+    limit = arguments.minutes * 60
+    done = steps = 0
+    total = 0.0
+    while True:
+        for batch in batches(rows, dice):
+            while PAUSE.exists():
+                time.sleep(1)
+            spent = time.monotonic() - began
+            if spent > limit:
+                return
+            # Warm-up, then a cosine down to zero over the time that there is.
+            rate = arguments.rate * min(1, (steps + 1) / 40) * 0.5 * (1 + math.cos(math.pi * spent / limit))
+            for group in optimiser.param_groups:
+                group["lr"] = rate
+            loss = loss_of(reader, batch)
+            optimiser.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
+            optimiser.step()
+            done, steps, total = done + len(batch), steps + 1, total + float(loss)
+            if steps % 20 == 0:
+                print(f"worker {worker}: {spent:.0f} s, {done} examples, loss {total / 20:.3f}", flush=True)
+                total = 0.0
+            if worker == 0 and time.monotonic() - saved > 150:
+                saved = time.monotonic()
+                save(reader, arguments.out / "reader.safetensors")
+            if worker == 0 and time.monotonic() - judged > 600:
+                print(json.dumps(judge(reader, held[:300])), flush=True)
+                judged = time.monotonic()
+
+
+def save(reader: Reader, path: Path) -> None:
+    """Write what was trained, in half precision, under the names that the builder of graphs knows."""
+    found = {name.replace("|", "."): value.detach().to(torch.float16).contiguous() for name, value in reader.trained.items()}
+    partial = path.with_suffix(".partial")
+    save_file(found, partial)
+    partial.replace(path)
+
+
+if __name__ == "__main__":
+    main()
