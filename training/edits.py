@@ -1,7 +1,7 @@
 """Near misses: changes of a question, or of its passage, after which the passage no longer answers.
 
-A change of the question is made of the passage too, half of the time: then the changed pair has an answer again, and the
-two mixed pairs have none. So neither a question alone nor a passage alone tells whether there is an answer.
+A change of the question is made in the passage too, where it can be: the changed pair has an answer again, and the two
+mixed pairs have none. So neither a question alone nor a passage alone tells whether there is an answer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -51,6 +51,7 @@ class Edit:
     new: str
 
     def apply(self, question: str) -> str:
+        """The changed question."""
         return question[: self.start] + self.new + question[self.start + len(self.old) :]
 
 
@@ -80,15 +81,61 @@ for _pair in re.split(r"[|\n]", _ANTONYMS):
         ANTONYMS[_one].append(_two)
         ANTONYMS[_two].append(_one)
 
-_RELATIONS = {"before", "after", "inside", "outside", "above", "below", "always", "never", "north", "south", "east", "west"}
+_RELATIONS = {
+    "before",
+    "after",
+    "inside",
+    "outside",
+    "above",
+    "below",
+    "always",
+    "never",
+    "north",
+    "south",
+    "east",
+    "west",
+}
 _MODIFIERS = {"first", "last", "like", "long", "light", "right", "left", "fast", "mean", "only", "also", "same"}
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_COUNTS = "one two three four five six seven eight nine ten twelve twenty thirty fifty hundred".split()
-_ORDINALS = "first second third fourth fifth sixth seventh last".split()
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_COUNTS = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "twelve",
+    "twenty",
+    "thirty",
+    "fifty",
+    "hundred",
+]
+_ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "last"]
 _SERIES = [_MONTHS, _DAYS, _COUNTS, _ORDINALS]
 _NAMES = {"PERSON", "ORG", "GPE", "LOC", "NORP", "FAC", "PRODUCT", "EVENT", "WORK_OF_ART", "LANGUAGE", "LAW"}
-_AUXILIARY = re.compile(r"\b(is|are|was|were|can|could|will|would|should|must|do|does|did|has|have|had|may)\b(?!n't| not\b| never\b)", re.IGNORECASE)
+_AUXILIARY = re.compile(
+    r"\b(is|are|was|were|can|could|will|would|should|must|do|does|did|has|have|had|may)\b(?!n't| not\b| never\b)",
+    re.IGNORECASE,
+)
+_KINDS = {"N": "noun", "V": "verb", "J": "adjective"}
 _WH = {"who", "what", "which", "when", "where", "why", "how", "whom", "whose"}
 _COMMON = {"thing", "things", "name", "kind", "type", "many", "much", "other", "such", "own", "do", "did", "does", "is", "are", "was", "were", "be", "been", "being", "have", "has", "had", "get", "poster", "author", "writer", "reviewer", "user", "users", "person", "people", "way"}  # fmt: skip
 
@@ -108,7 +155,11 @@ class Substitutes:
         """From the words of a corpus with their tags, the vectors of words, and names with their kinds and documents."""
         neighbours: dict[tuple[str, str], list[str]] = {}
         for tag in sorted({tag for _, tag in words}):
-            known = [w for (w, t), count in sorted(words.items()) if t == tag and count >= 4 and w in vectors and w not in _COMMON]
+            known = [
+                w
+                for (w, t), count in sorted(words.items())
+                if t == tag and count >= 4 and w in vectors and w not in _COMMON
+            ]
             if len(known) < 30:
                 continue
             table = np.stack([vectors[word] for word in known])
@@ -132,41 +183,49 @@ class Substitutes:
 def edits_of(triple: Triple, tokens: Sequence[Token], table: Substitutes, dice: random.Random) -> list[Edit]:
     """Every kind of change of the question that makes sense, one of each."""
     found: dict[str, list[Edit]] = defaultdict(list)
-    text = f"{triple.heading}\n{triple.passage}"
-    lower = text.lower()
-    for start, end, label in _entities(tokens):
-        old = triple.question[start:end]
-        if label in _NAMES and old.split()[-1].lower() in lower:
-            new = _other_name(old, label, triple, table, dice)
-            if new:
-                found["entity"].append(Edit("entity", start, old, new))
-    for token in tokens:
-        old, word = token.text, token.text.lower()
-        if word in _WH or len(word) < 2 and not word.isdigit():
-            continue
-        new = _other_number(old, dice)
-        if new:
-            if re.search(rf"\b{re.escape(word)}\b", lower) or word in _ORDINALS:
-                found["number"].append(Edit("number", token.start, old, new))
-            continue
-        if word in ANTONYMS and triple.question[: token.start].rstrip().lower().endswith("how"):
-            continue
-        if word in ANTONYMS and (token.tag[0] in ("JR" if word in _MODIFIERS else "NVJR") or word in _RELATIONS):
-            found["antonym"].append(Edit("antonym", token.start, old, _as(old, dice.choice(ANTONYMS[word]))))
-        elif not token.entity and token.tag in {"NN", "NNS", "VB", "VBD", "VBN", "VBG", "VBZ", "JJ"} and word not in _COMMON:
-            near = table.neighbours.get((word, token.tag))
-            if near and (re.search(rf"\b{re.escape(word[:5])}", lower) or dice.random() < 0.35):
-                new = dice.choice(near)
-                if f" {new[:5]}" not in _near(triple).lower():
-                    kind = {"N": "noun", "V": "verb", "J": "adjective"}[token.tag[0]]
-                    found[kind].append(Edit(kind, token.start, old, _as(old, new)))
-    names = [one for one in _entities(tokens) if one[2] in _NAMES]
-    if len(names) >= 2:
-        (a, b, _), (c, d, _) = names[0], names[-1]
-        one, two = triple.question[a:b], triple.question[c:d]
-        if one != two:
-            found["exchange"].append(Edit("exchange", a, triple.question[a:d], two + triple.question[b:c] + one))
+    changed = (_word_changed(triple, token, table, dice) for token in tokens)
+    for edit in (*_names_changed(triple, tokens, table, dice), *changed):
+        if edit is not None:
+            found[edit.kind].append(edit)
     return [dice.choice(choices) for choices in found.values()]
+
+
+def _names_changed(
+    triple: Triple, tokens: Sequence[Token], table: Substitutes, dice: random.Random
+) -> Iterator[Edit | None]:
+    asked, lower = triple.question, f"{triple.heading}\n{triple.passage}".lower()
+    names = [(start, end, label) for start, end, label in _entities(tokens) if label in _NAMES]
+    for start, end, label in names:
+        old = asked[start:end]
+        new = _other_name(old, label, triple, table, dice) if old.split()[-1].lower() in lower else None
+        yield Edit("entity", start, old, new) if new else None
+    if len(names) >= 2:
+        (start, middle, _), (behind, end, _) = names[0], names[-1]
+        swapped = asked[behind:end] + asked[middle:behind] + asked[start:middle]
+        yield Edit("exchange", start, asked[start:end], swapped) if swapped != asked[start:end] else None
+
+
+def _word_changed(triple: Triple, token: Token, table: Substitutes, dice: random.Random) -> Edit | None:
+    old, word = token.text, token.text.lower()
+    lower = f"{triple.heading}\n{triple.passage}".lower()
+    number = _other_number(old, dice)
+    if word in _WH:
+        return None
+    if number:
+        known = word in _ORDINALS or re.search(rf"\b{re.escape(word)}\b", lower)
+        return Edit("number", token.start, old, number) if known else None
+    if word in ANTONYMS and (token.tag[0] in ("JR" if word in _MODIFIERS else "NVJR") or word in _RELATIONS):
+        if triple.question[: token.start].rstrip().lower().endswith("how"):
+            return None
+        return Edit("antonym", token.start, old, _as(old, dice.choice(ANTONYMS[word])))
+    near = () if token.entity or word in _COMMON else table.neighbours.get((word, token.tag), ())
+    # What the passage says in other words, a wrong word would say as well.
+    if not near or not (re.search(rf"\b{re.escape(word[:5])}", lower) or dice.random() < 0.35):
+        return None
+    new, kind = dice.choice(near), _KINDS.get(token.tag[0])
+    if kind is None or f" {new[:5]}" in _near(triple).lower():
+        return None
+    return Edit(kind, token.start, old, _as(old, new))
 
 
 def _entities(tokens: Sequence[Token]) -> list[tuple[int, int, str]]:
@@ -188,7 +247,7 @@ def _other_name(old: str, label: str, triple: Triple, table: Substitutes, dice: 
     own = table.by_document.get(triple.document, {}).get(label, ())
     here = [name for name in own if name.lower() in triple.passage.lower()]
     pools = [here, own, table.names.get(label, ())]
-    for pool in (pools if dice.random() < 0.7 else pools[1:]):
+    for pool in pools if dice.random() < 0.7 else pools[1:]:
         fit = [n for n in (dice.sample(list(pool), min(30, len(pool)))) if n.lower() not in near and n.lower() not in answer
                and not set(n.lower().split()) & set(old.lower().split())]  # fmt: skip
         if fit:
@@ -217,7 +276,7 @@ def _as(old: str, new: str) -> str:
     return new.upper() if old.isupper() and len(old) > 1 else new.capitalize() if old[:1].isupper() else new
 
 
-def contrast(triple: Triple, edit: Edit, dice: random.Random) -> list[Example]:
+def contrast(triple: Triple, edit: Edit) -> list[Example]:
     """The changed question with the passage (no answer); where the passage can be changed alike, the other two pairs."""
     asked = edit.apply(triple.question)
     found = [_example(triple, f"q-{edit.kind}", question=asked)]
@@ -232,11 +291,17 @@ def contrast(triple: Triple, edit: Edit, dice: random.Random) -> list[Example]:
     parts = [part for part in edit.old.split() if len(part) > 3]
     passage, moved = _replaced(word, triple.passage, edit.new, triple.start)
     heading = word.sub(lambda match: _as(match[0], edit.new), triple.heading)
-    if edit.kind == "entity" and any(re.search(rf"\b{re.escape(part)}", f"{heading}\n{passage}", re.IGNORECASE) for part in parts):
+    if edit.kind == "entity" and any(
+        re.search(rf"\b{re.escape(part)}", f"{heading}\n{passage}", re.IGNORECASE) for part in parts
+    ):
         return found
     start, end = triple.start + moved, triple.end + moved
     found.append(_example(triple, "p-changed", heading=heading, passage=passage))
-    found.append(replace(_example(triple, "both-changed", heading=heading, passage=passage, question=asked), start=start, end=end))
+    found.append(
+        replace(
+            _example(triple, "both-changed", heading=heading, passage=passage, question=asked), start=start, end=end
+        )
+    )
     return found
 
 
@@ -266,7 +331,7 @@ def negated(triple: Triple, dice: random.Random) -> list[Example]:
     ]  # fmt: skip
 
 
-def without_fact(triple: Triple, dice: random.Random) -> Example | None:
+def without_fact(triple: Triple) -> Example | None:
     """The passage without the stretch that answers."""
     start, end = triple.cut
     passage = _tidy(triple.passage[:start] + triple.passage[end:])
@@ -275,7 +340,10 @@ def without_fact(triple: Triple, dice: random.Random) -> Example | None:
 
 def without_detail(triple: Triple) -> Example | None:
     """The sentence that answers, without the phrase: "It opened (in 1987) in Lyon."."""
-    before = re.search(r"(?:,? (?:in|on|at|by|from|for|since|until|after|before|with|of|to|about|during|around|over|under|near) (?:the |a |an |about |around )?)$", triple.passage[: triple.start])
+    before = re.search(
+        r"(?:,? (?:in|on|at|by|from|for|since|until|after|before|with|of|to|about|during|around|over|under|near) (?:the |a |an |about |around )?)$",
+        triple.passage[: triple.start],
+    )
     answer = triple.passage[triple.start : triple.end]
     if before is None or len(answer) > 60:
         return None
@@ -298,7 +366,11 @@ def replaced_fact(triple: Triple, others: Sequence[str], dice: random.Random) ->
 def elsewhere(triple: Triple, other: Triple, kind: str) -> Example | None:
     """The question with another passage."""
     answer = triple.passage[triple.start : triple.end].strip().lower()
-    if other.question.lower() == triple.question.lower() or answer in other.passage.lower() or triple.passage[:200] in other.passage:
+    if (
+        other.question.lower() == triple.question.lower()
+        or answer in other.passage.lower()
+        or triple.passage[:200] in other.passage
+    ):
         return None
     return Example(triple.family, kind, other.heading, other.passage, triple.question)
 
@@ -325,9 +397,13 @@ def worded(question: str, dice: random.Random) -> str:
         kept = [word for word in re.split(r"\s+", question.rstrip("?. ")) if word.lower().strip("'") not in _FUNCTION]
         question = " ".join(kept) if len(kept) >= 2 else question
     elif draw < 0.12:
-        match = re.match(r"^(what|who|when|where|which [a-z]+) ((?:is|are|was|were|did|does|do) .+?)\??$", question, re.IGNORECASE)
+        match = re.match(
+            r"^(what|who|when|where|which [a-z]+) ((?:is|are|was|were|did|does|do) .+?)\??$", question, re.IGNORECASE
+        )
         if match:
-            question = f"{dice.choice(('Tell me', 'Do you know', 'I wonder', 'Please say'))} {match[1].lower()} {match[2]}"
+            question = (
+                f"{dice.choice(('Tell me', 'Do you know', 'I wonder', 'Please say'))} {match[1].lower()} {match[2]}"
+            )
     if dice.random() < 0.15:
         question = question.rstrip("?. ")
     if dice.random() < 0.12:

@@ -1,7 +1,7 @@
 """Measure the reader as it ships: ``PYTHONPATH=../src python measure.py MIRROR DATA``.
 
-DATA holds the held-out examples that `build.py` wrote; SQuAD 2.0's development questions are read from MIRROR. Nothing is
-chosen by them.
+DATA holds the held-out examples that `build.py` wrote; SQuAD 2.0's development questions are read from MIRROR, and
+nothing is chosen by them.
 """
 
 from __future__ import annotations
@@ -43,12 +43,18 @@ def held_out(reader: Reader, path: Path) -> None:
     for example in examples:
         reading = read_one(reader, example["question"], example["passage"], example["heading"])
         found[example["family"]].append((value(reading), "answer" if example["start"] >= 0 else example["kind"]))
-    for family, values in [*found.items(), ("all", [one for values in found.values() for one in values])]:
+    found["all"] = [one for values in found.values() for one in values]
+    for family, values in found.items():
         yes = [score for score, kind in values if kind == "answer"]
         kinds = sorted({kind for _, kind in values} - {"answer"})
         parts = {kind: [score for score, of in values if of == kind] for kind in kinds}
         every = [score for scores in parts.values() for score in scores]
-        print(family, f"{len(yes)} answers", f"AUC {auc(yes, every):.3f}", {kind: f"{auc(yes, no):.3f} of {len(no)}" for kind, no in parts.items() if len(no) >= 10})
+        print(
+            family,
+            f"{len(yes)} answers",
+            f"AUC {auc(yes, every):.3f}",
+            {kind: f"{auc(yes, no):.3f} of {len(no)}" for kind, no in parts.items() if len(no) >= 10},
+        )
 
 
 def squad(reader: Reader, mirror: Path) -> None:
@@ -72,11 +78,18 @@ def squad(reader: Reader, mirror: Path) -> None:
     no = [one[0] for one in scored if not one[1]]
     print(f"SQuAD 2.0: AUC {auc([one[0] for one in yes], no):.3f} of {len(yes)} and {len(no)}")
     for name, at in (("F1", 2), ("exact match", 3), ("sentence holds the gold", 4)):
-        print(f"  answerable, {name}: {statistics.mean(one[at] for one in yes):.3f}", wilson(sum(one[at] for one in yes), len(yes)))
+        print(
+            f"  answerable, {name}: {statistics.mean(one[at] for one in yes):.3f}",
+            wilson(sum(one[at] for one in yes), len(yes)),
+        )
     for share in (0.5, 0.6, 0.7, 0.8):
         threshold = float(np.quantile(no, share))
         right = [one for one in yes if one[0] > threshold and one[4]]
-        print(f"  unanswerable refused {share:.0%}: answer holds the gold {len(right) / len(yes):.3f}", wilson(len(right), len(yes)), f"threshold {threshold:.3f}")
+        print(
+            f"  unanswerable refused {share:.0%}: answer holds the gold {len(right) / len(yes):.3f}",
+            wilson(len(right), len(yes)),
+            f"threshold {threshold:.3f}",
+        )
 
 
 def latency(reader: Reader, mirror: Path) -> None:
@@ -104,8 +117,13 @@ def read_one(reader: Reader, question: str, passage: str, heading: str = "") -> 
 
 
 def _sentence(context: str, reading: Reading) -> str:
-    before = max((m.end() for m in re.finditer(r"[.!?]\s+(?=[A-Z0-9\"(])", context) if m.end() <= reading.start), default=0)
-    after = next((m.start() + 1 for m in re.finditer(r"[.!?]\s+(?=[A-Z0-9\"(])", context) if m.start() + 1 >= reading.end), len(context))
+    before = max(
+        (m.end() for m in re.finditer(r"[.!?]\s+(?=[A-Z0-9\"(])", context) if m.end() <= reading.start), default=0
+    )
+    after = next(
+        (m.start() + 1 for m in re.finditer(r"[.!?]\s+(?=[A-Z0-9\"(])", context) if m.start() + 1 >= reading.end),
+        len(context),
+    )
     return context[before:after]
 
 

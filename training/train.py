@@ -31,9 +31,14 @@ PAUSE = Path("/tmp/measuring")
 Row = tuple[list[int], int, int, int, bool, str, str]
 
 
-def read_rows(path: Path, tokenizer: Tokenizer) -> list[Row]:
-    """Examples as token ids: ids, length of the question's part, start, end, answerable, family, kind."""
-    examples = [json.loads(line) for file in sorted(path.parent.glob(path.name)) for line in file.open()]
+def read_rows(path: Path, tokenizer: Tokenizer, most: int, characters: int = 10_000) -> list[Row]:
+    """Examples as token ids: ids, length of the question's part, start, end, answerable, family, kind.
+
+    There are more examples than time: short ones teach the same and cost less.
+    """
+    lines = [line for file in sorted(path.parent.glob(path.name)) for line in file.open()]
+    random.Random(SEED).shuffle(lines)
+    examples = [json.loads(line) for line in lines if len(line) < characters][:most]
     questions = tokenizer.encode_batch([e["question"] for e in examples], add_special_tokens=False)
     headings = tokenizer.encode_batch([e["heading"] for e in examples], add_special_tokens=False)
     passages = tokenizer.encode_batch([e["passage"] for e in examples], add_special_tokens=False)
@@ -122,7 +127,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=45)
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--rate", type=float, default=1e-3)
-    parser.add_argument("--tokens", type=int, default=170, help="longer examples are mostly left out")
+    parser.add_argument("--examples", type=int, default=200_000)
+    parser.add_argument("--characters", type=int, default=10_000, help="longer examples are left out")
     parser.add_argument("--resume", type=Path, help="weights that an earlier run wrote")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
@@ -147,14 +153,13 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
     tokenizer = Tokenizer.from_file(str(MINILM / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    rows = read_rows(arguments.data / "train-*.jsonl", tokenizer)
-    random.Random(SEED).shuffle(rows)
+    rows = read_rows(arguments.data / "train-*.jsonl", tokenizer, arguments.examples, arguments.characters)
     rows = rows[worker :: arguments.workers]
-    # There are more examples than time: short ones teach the same and cost less.
-    rows = [row for row in rows if len(row[0]) <= arguments.tokens or dice.random() < 0.15]
-    held = read_rows(arguments.data / "held-out-*.jsonl", tokenizer)
-    random.Random(SEED).shuffle(held)
-    print(f"{len(rows)} examples, {sum(r[4] for r in rows)} with an answer, {sum(len(r[0]) for r in rows)} tokens", flush=True)
+    held = read_rows(arguments.data / "held-out-*.jsonl", tokenizer, 300)
+    print(
+        f"{len(rows)} examples, {sum(r[4] for r in rows)} with an answer, {sum(len(r[0]) for r in rows)} tokens",
+        flush=True,
+    )
     matrices = [p for n, p in reader.trained.items() if n.endswith(("down", "up"))]
     others = [p for n, p in reader.trained.items() if not n.endswith(("down", "up"))]
     groups = [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
@@ -179,7 +184,7 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
             loss.backward()
             torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
             optimiser.step()
-            done, steps, total = done + len(batch), steps + 1, total + float(loss)
+            done, steps, total = done + len(batch), steps + 1, total + loss.item()
             if steps % 20 == 0:
                 print(f"worker {worker}: {spent:.0f} s, {done} examples, loss {total / 20:.3f}", flush=True)
                 total = 0.0
@@ -187,13 +192,15 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
                 saved = time.monotonic()
                 save(reader, arguments.out / "reader.safetensors")
             if worker == 0 and time.monotonic() - judged > 600:
-                print(json.dumps(judge(reader, held[:300])), flush=True)
+                print(json.dumps(judge(reader, held)), flush=True)
                 judged = time.monotonic()
 
 
 def save(reader: Reader, path: Path) -> None:
     """Write what was trained, in half precision, under the names that the builder of graphs knows."""
-    found = {name.replace("|", "."): value.detach().to(torch.float16).contiguous() for name, value in reader.trained.items()}
+    found = {
+        name.replace("|", "."): value.detach().to(torch.float16).contiguous() for name, value in reader.trained.items()
+    }
     partial = path.with_suffix(".partial")
     save_file(found, partial)
     partial.replace(path)

@@ -97,7 +97,9 @@ def squad_triples(mirror: Path, source: dict[str, str], path: str) -> Iterator[T
                 passage, start, end = triple
                 cut = _sentences_of(passage, start, end)
                 heading = title.replace("_", " ") if wiki else title if "PolicyQA" in source["repository"] else ""
-                name = path.rsplit("/", 1)[-1].split("_v1")[0] if source["family"] == "squadshifts" else source["family"]
+                name = (
+                    path.rsplit("/", 1)[-1].split("_v1")[0] if source["family"] == "squadshifts" else source["family"]
+                )
                 yield Triple(name, document, "sentence", heading, passage, asked["question"].strip(), start, end, cut)
 
 
@@ -133,13 +135,30 @@ _FRONT = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _TITLE = re.compile(r"^title:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE)
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(.*)$")
-_LABEL = re.compile(r"^\s*(?:[-*+]\s+)?(?:\*\*|__)?([A-Z][\w /'-]{2,32}?)(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*(\S.{1,140})$")
+_LABEL = re.compile(
+    r"^\s*(?:[-*+]\s+)?(?:\*\*|__)?([A-Z][\w /'-]{2,32}?)(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*(\S.{1,140})$"
+)
 _TERM = re.compile(r"^\s*(?:[-*+]\s+)?(`[^`]{2,40}`|\*\*[^*]{2,40}\*\*)\s*(?::|-|–|—)+\s*(\S.{8,200})$")
 _ROW = re.compile(r"^\s*\|(.+)\|\s*$")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\[([^\]]*)\]\[[^\]]*\]|<[^>]{1,200}>|\{[{%].*?[}%]\}|\{:.*?\}")
 _MARKS = re.compile(r"[*_`]{1,3}")
-_NO_LABEL = {"note", "example", "examples", "warning", "tip", "important", "see", "usage", "https", "http", "todo", "caution"}
-_PERSON = re.compile(r"owner|lead|chair|contact|maintainer|author|responsible|manager|editor|dri|reviewer|sponsor|point", re.IGNORECASE)
+_NO_LABEL = {
+    "note",
+    "example",
+    "examples",
+    "warning",
+    "tip",
+    "important",
+    "see",
+    "usage",
+    "https",
+    "http",
+    "todo",
+    "caution",
+}
+_PERSON = re.compile(
+    r"owner|lead|chair|contact|maintainer|author|responsible|manager|editor|dri|reviewer|sponsor|point", re.IGNORECASE
+)
 _TIME = re.compile(r"date|time|deadline|when|schedule|due|released?$|start|expir", re.IGNORECASE)
 _PLACE = re.compile(r"location|channel|url|link|where|repo|path|address|slack|mailing|website", re.IGNORECASE)
 
@@ -231,7 +250,9 @@ def _of_document(family: str, path: str, text: str, dice: random.Random) -> Iter
                 about = section.path[-1]
                 for kind, question, start, end, cut, named in _facts(passage, about, dice):
                     if 0 < end - start <= _LONGEST_ANSWER and len(question) > 5:
-                        yield Triple(family, path, kind, heading, passage, question, start, end, cut, about if named else "")
+                        yield Triple(
+                            family, path, kind, heading, passage, question, start, end, cut, about if named else ""
+                        )
 
 
 _Fact = tuple[str, str, int, int, tuple[int, int], bool]
@@ -244,7 +265,7 @@ def _facts(passage: str, about: str, dice: random.Random) -> Iterator[_Fact]:
     prose = _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), passage)
     yield from _labels(prose, about, dice)
     yield from _terms(prose, dice)
-    yield from _tables(prose, about, dice)
+    yield from _tables(prose, dice)
     yield from _lists(prose, about, dice)
     yield from _commands(passage, about, dice)
     yield from _questions(passage, about)
@@ -300,7 +321,16 @@ def _terms(passage: str, dice: random.Random) -> Iterator[_Fact]:
             continue
         cut = (at, at + len(line) + 1)
         if dice.random() < 0.6:
-            forms = (f"What does {term} do?", f"What is {term}?", f"What is {term} for?", f"What does {term} mean?", f"{term} meaning", f"What is meant by {term}?", f"{term}", f"Explain {term}")
+            forms = (
+                f"What does {term} do?",
+                f"What is {term}?",
+                f"What is {term} for?",
+                f"What does {term} mean?",
+                f"{term} meaning",
+                f"What is meant by {term}?",
+                f"{term}",
+                f"Explain {term}",
+            )
             start = at + match.start(2)
             yield "term", dice.choice(forms), start, start + len(text), cut, False
         else:
@@ -308,7 +338,14 @@ def _terms(passage: str, dice: random.Random) -> Iterator[_Fact]:
             gist = re.sub(r"^(?:the|a|an|this|it|specifies|defines|sets) ", "", gist)
             if len(gist.split()) > 14 or len(gist) < 8:
                 continue
-            forms = (f"Which option is for {gist}?", f"What is the name for {gist}?", f"{gist}", f"Which setting: {gist}?", f"What do you call {gist}?", f"Which one means {gist}?")
+            forms = (
+                f"Which option is for {gist}?",
+                f"What is the name for {gist}?",
+                f"{gist}",
+                f"Which setting: {gist}?",
+                f"What do you call {gist}?",
+                f"Which one means {gist}?",
+            )
             start = at + match.start(1)
             yield "term", dice.choice(forms), start, start + len(match[1]), cut, False
 
@@ -322,7 +359,7 @@ def _cells(line: str) -> list[tuple[int, str]]:
     return found
 
 
-def _tables(passage: str, about: str, dice: random.Random) -> Iterator[_Fact]:
+def _tables(passage: str, dice: random.Random) -> Iterator[_Fact]:
     header: list[str] | None = None
     for at, line in _lines(passage):
         if not _ROW.match(line):
@@ -342,9 +379,18 @@ def _tables(passage: str, about: str, dice: random.Random) -> Iterator[_Fact]:
                      f"{lower} of {row}", f"What {lower} applies to {row}?", f"For {row}, what is the {lower}?", f"Tell me the {lower} of {row}",
                      f"What's {row}'s {lower}?"]  # fmt: skip
             if re.search("default", lower):
-                forms += [f"What is the default of {row}?", f"What does {row} default to?", f"What is {row} by default?"] * 2
+                forms += [
+                    f"What is the default of {row}?",
+                    f"What does {row} default to?",
+                    f"What is {row} by default?",
+                ] * 2
             if re.search("descr|meaning|purpose|explan", lower):
-                forms += [f"What is {row}?", f"What does {row} do?", f"What does {row} mean?", f"What is {row} for?"] * 3
+                forms += [
+                    f"What is {row}?",
+                    f"What does {row} do?",
+                    f"What does {row} mean?",
+                    f"What is {row} for?",
+                ] * 3
             if _PERSON.search(lower):
                 forms += [f"Who is the {lower} of {row}?"] * 4
             start = at + offset
@@ -371,18 +417,44 @@ def _lists(passage: str, about: str, dice: random.Random) -> Iterator[_Fact]:
                 continue
             topic = _decapitalise(about)
             plural = topic.rstrip().endswith("s")
-            forms = (f"What are the {topic}?", f"List the {topic}", f"Which {topic}?", f"{topic}", f"What belongs to {topic}?", f"Give me all {topic}.", f"What are all the {topic}?") if plural else (f"What does {topic} include?", f"{topic}", f"What are the points of {topic}?", f"What should I know about {topic}?", f"What belongs to {topic}?", f"{topic} list")
+            forms = (
+                (
+                    f"What are the {topic}?",
+                    f"List the {topic}",
+                    f"Which {topic}?",
+                    f"{topic}",
+                    f"What belongs to {topic}?",
+                    f"Give me all {topic}.",
+                    f"What are all the {topic}?",
+                )
+                if plural
+                else (
+                    f"What does {topic} include?",
+                    f"{topic}",
+                    f"What are the points of {topic}?",
+                    f"What should I know about {topic}?",
+                    f"What belongs to {topic}?",
+                    f"{topic} list",
+                )
+            )
             yield "list", dice.choice(forms), start, block.end(), (start, block.end()), True
             continue
         gist = plain(re.split(r"(?<=[.!?])\s", lead.strip())[-1])
-        gist = re.sub(r"\b(?:the following|following|these|as follows|below|listed|here)\b\s*", "", gist, flags=re.IGNORECASE).strip(" :,")
+        gist = re.sub(
+            r"\b(?:the following|following|these|as follows|below|listed|here)\b\s*", "", gist, flags=re.IGNORECASE
+        ).strip(" :,")
         if not 3 <= len(gist.split()) <= 16:
             continue
         gist = _decapitalise(gist)
         subject = re.match(r"(?:the )?(.+?) (?:are|is|include|includes|can be|must|should|will|have)\b", gist)
         forms = [f"{gist}?", gist, f"Which {gist}?", f"What {gist}?", f"List: {gist}"]
         if subject and len(subject[1].split()) < 7:
-            forms += [f"What are the {subject[1]}?", f"What are {subject[1]}?", f"Which {subject[1]} are there?", f"List the {subject[1]}"] * 2
+            forms += [
+                f"What are the {subject[1]}?",
+                f"What are {subject[1]}?",
+                f"Which {subject[1]} are there?",
+                f"List the {subject[1]}",
+            ] * 2
         to = re.match(r"(?:to|in order to) (.+?),", gist)
         if to:
             forms += [f"How do I {to[1]}?", f"What are the steps to {to[1]}?", f"how to {to[1]}"] * 3
@@ -392,27 +464,91 @@ def _lists(passage: str, about: str, dice: random.Random) -> Iterator[_Fact]:
 def how_to(task: str, dice: random.Random, tool: str = "") -> str:
     """Ask how a task is done, in one of many wordings."""
     by = dice.choice((f" with {tool}", f" using {tool}", f" in {tool}")) if tool and dice.random() < 0.5 else ""
-    return dice.choice((f"How do I {task}{by}?", f"How can I {task}{by}?", f"how to {task}{by}", f"What command do I use to {task}{by}?", f"Which command lets me {task}{by}?", f"command to {task}{by}", f"{task}{by}", f"How would you {task}{by}?", f"What do I type to {task}{by}?", f"I want to {task}{by}", f"What is the command to {task}{by}?", f"How does one {task}{by}?"))
+    return dice.choice(
+        (
+            f"How do I {task}{by}?",
+            f"How can I {task}{by}?",
+            f"how to {task}{by}",
+            f"What command do I use to {task}{by}?",
+            f"Which command lets me {task}{by}?",
+            f"command to {task}{by}",
+            f"{task}{by}",
+            f"How would you {task}{by}?",
+            f"What do I type to {task}{by}?",
+            f"I want to {task}{by}",
+            f"What is the command to {task}{by}?",
+            f"How does one {task}{by}?",
+        )
+    )
 
 
-_NO_TASK = {"a", "an", "the", "or", "and", "which", "also", "be", "it", "its", "this", "that", "if", "not", "your", "our", "here", "enabled", "-", "lowest"}
+_NO_TASK = {
+    "a",
+    "an",
+    "the",
+    "or",
+    "and",
+    "which",
+    "also",
+    "be",
+    "it",
+    "its",
+    "this",
+    "that",
+    "if",
+    "not",
+    "your",
+    "our",
+    "here",
+    "enabled",
+    "-",
+    "lowest",
+}
 
 
 def _commands(passage: str, about: str, dice: random.Random) -> Iterator[_Fact]:
-    pattern = re.compile(r"(?:^|\n)([^\n`|#][^\n]{8,220})\n\s*\n?[ \t]*```[^\n]*\n((?:(?![ \t]*```)[^\n]*\n){1,6})[ \t]*```")
+    pattern = re.compile(
+        r"(?:^|\n)([^\n`|#][^\n]{8,220})\n\s*\n?[ \t]*```[^\n]*\n((?:(?![ \t]*```)[^\n]*\n){1,6})[ \t]*```"
+    )
     for match in pattern.finditer(passage):
         code = match[2].strip("\n")
         lead = plain(re.split(r"(?<=[.!?])\s", match[1])[-1])
-        task = re.search(r"(?:^|\b)(?:to|can|could|want to|need to|must|should) ([a-z]+ .+?)(?:,|:|$| by | run| with the following| using| use )", lead, re.IGNORECASE)
+        task = re.search(
+            r"(?:^|\b)(?:to|can|could|want to|need to|must|should) ([a-z]+ .+?)(?:,|:|$| by | run| with the following| using| use )",
+            lead,
+            re.IGNORECASE,
+        )
         gist = task[1] if task else lead
-        gist = re.sub(r"\b(?:the following|as follows|for example|for instance|e\.g\.|then|run|execute|command|you can)\b", "", gist, flags=re.IGNORECASE)
+        gist = re.sub(
+            r"\b(?:the following|as follows|for example|for instance|e\.g\.|then|run|execute|command|you can)\b",
+            "",
+            gist,
+            flags=re.IGNORECASE,
+        )
         gist = _decapitalise(re.sub(r"\s+", " ", gist).strip(" ,:;"))
         if not 2 <= len(gist.split()) <= 14 or not code.strip() or gist.split()[0] in _NO_TASK:
             continue
         start = match.start(2) + len(match[2]) - len(match[2].lstrip("\n"))
-        question = how_to(gist, dice) if task else dice.choice((gist, f"{gist}?", f"How: {gist}", f"How do I do this: {gist}?", f"example: {gist}", f"What does it look like: {gist}?"))
+        question = (
+            how_to(gist, dice)
+            if task
+            else dice.choice(
+                (
+                    gist,
+                    f"{gist}?",
+                    f"How: {gist}",
+                    f"How do I do this: {gist}?",
+                    f"example: {gist}",
+                    f"What does it look like: {gist}?",
+                )
+            )
+        )
         yield "command", question, start, start + len(code), (match.start(1), match.end()), False
-    if "```" in passage and re.match(r"(?:\w+ing|add|create|install|remove|delete|update|run|use|set|enable|disable|build|start|stop|check|test)\b", about, re.IGNORECASE):
+    if "```" in passage and re.match(
+        r"(?:\w+ing|add|create|install|remove|delete|update|run|use|set|enable|disable|build|start|stop|check|test)\b",
+        about,
+        re.IGNORECASE,
+    ):
         fence = re.search(r"```[^\n]*\n((?:(?![ \t]*```)[^\n]*\n){1,4})[ \t]*```", passage)
         if fence and passage.count("```") == 2:
             code = fence[1].strip("\n")
@@ -451,4 +587,15 @@ def _tldr(family: str, path: str, text: str, dice: random.Random) -> Iterator[Tr
         task = _decapitalise(task)
         # Pages show at most eight examples; a part of one is as good a passage as all of it.
         name = plain(tool[1])
-        yield Triple(family, path, "command", name, body[:LONGEST_PASSAGE + 300].rstrip(), how_to(task, dice, name), match.start(2), match.end(2), (match.start(), match.end() + 1), "")
+        yield Triple(
+            family,
+            path,
+            "command",
+            name,
+            body[: LONGEST_PASSAGE + 300].rstrip(),
+            how_to(task, dice, name),
+            match.start(2),
+            match.end(2),
+            (match.start(), match.end() + 1),
+            "",
+        )

@@ -1,7 +1,7 @@
 """The trained reader: finds the span of a passage that answers a question, and says how likely there is one.
 
-The encoder is the default embedding model, with low-rank changes to its weights and two heads (`reader.safetensors`). How
-they were trained stands in ``training/README.md``.
+The encoder is the default embedding model, with low-rank changes to its weights and two heads (`reader.safetensors`).
+``training/README.md`` describes how they were trained, and on what.
 """
 
 from __future__ import annotations

@@ -76,7 +76,17 @@ def test_a_heading_is_read_and_never_quoted(reader):
 
 @pytest.mark.parametrize(
     "text",
-    ["", " \n\t", "\ud800", "\0", "é\u0301 ﬁ Ⅷ", "🙂" * 900, "[SEP] [CLS] [MASK]", "数据库连接失败，请稍后再试。", "word " * 60_000],
+    [
+        "",
+        " \n\t",
+        "\ud800",
+        "\0",
+        "é\u0301 ﬁ Ⅷ",
+        "🙂" * 900,
+        "[SEP] [CLS] [MASK]",
+        "数据库连接失败，请稍后再试。",
+        "word " * 60_000,
+    ],
     ids=["empty", "blank", "surrogate", "null", "composed", "pictures", "specials", "chinese", "long"],
 )
 def test_hostile_texts_have_spans_within_them(reader, text):

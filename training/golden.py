@@ -1,0 +1,51 @@
+"""Record what the reader says, in 32 bits, of a few questions: ``PYTHONPATH=../src python golden.py``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from recollect.answer.reader import Reader
+from recollect.embedding.models import ModelCache
+
+CACHE = Path.home() / ".cache/recollect/models"
+GOLDEN = Path(__file__).parents[1] / "tests" / "data" / "reader_golden.json"
+_OFFICE = (
+    "The office in Lyon opened in 1994. It is led by Marie Dupont, who joined two years later. "
+    "Visitors may park behind the building; the gate closes at 19:30."
+)
+_TEAM = "- **Owner**: platform team\n- **Channel**: #platform\n- **Next review**: 4 March"
+_TABLE = "| Plan | Price | Seats |\n|---|---|---|\n| Basic | 9 EUR | 3 |\n| Team | 29 EUR | 20 |"
+_COMMAND = "To list all backups, run:\n\n```\nvault list --all\n```\n\nTo remove one, run:\n\n```\nvault rm NAME\n```"
+ASKED = (
+    ("When did the office in Lyon open?", _OFFICE, ""),
+    ("When did the office in Paris open?", _OFFICE, ""),
+    ("who leads the office", _OFFICE, "Offices > Lyon"),
+    ("Who is the owner of Billing?", _TEAM, "Services > Billing"),
+    ("Who is the owner of Search?", _TEAM, "Services > Billing"),
+    ("What is the price of Team?", _TABLE, "Plans"),
+    ("What is the price of Enterprise?", _TABLE, "Plans"),
+    ("How do I remove a backup?", _COMMAND, "Vault"),
+    ("How do I rename a backup?", _COMMAND, "Vault"),
+)
+
+
+def main() -> None:
+    """Write the file."""
+    reader = Reader(ModelCache(CACHE), precision="fp32")
+    recorded = []
+    for question, passage, heading in ASKED:
+        (reading,) = reader.read(question, [passage], [heading])
+        said = {
+            "span": passage[reading.start : reading.end],
+            "probability": reading.probability,
+            "score": reading.score,
+        }
+        recorded.append({"question": question, "passage": passage, "heading": heading, **said})
+        print(f"{reading.probability:.2f} {reading.score:6.1f} {question} -> {said['span']!r}")
+
+    GOLDEN.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
