@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 MINILM = Path.home() / ".cache/recollect/models/sentence-transformers--all-MiniLM-L6-v2"
-SEED, MOST_TOKENS, BATCH_TOKENS = 28, 320, 3500
+SEED, MOST_TOKENS, BATCH_TOKENS = 28, 320, 1700
 BEGIN, SEPARATOR, PADDING = 101, 102, 0
 #: Others measure on the machine while this file is there.
 PAUSE = Path("/tmp/measuring")
@@ -185,13 +185,13 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
             torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
             optimiser.step()
             done, steps, total = done + len(batch), steps + 1, total + loss.item()
-            if steps % 20 == 0:
-                print(f"worker {worker}: {spent:.0f} s, {done} examples, loss {total / 20:.3f}", flush=True)
+            if steps % 40 == 0:
+                print(f"worker {worker}: {spent:.0f} s, {done} examples, loss {total / 40:.3f}", flush=True)
                 total = 0.0
             if worker == 0 and time.monotonic() - saved > 150:
                 saved = time.monotonic()
                 save(reader, arguments.out / "reader.safetensors")
-            if worker == 0 and time.monotonic() - judged > 600:
+            if worker == 0 and time.monotonic() - judged > 540:
                 print(json.dumps(judge(reader, held)), flush=True)
                 judged = time.monotonic()
 

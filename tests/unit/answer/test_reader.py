@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from recollect.answer.reader import MAX_WINDOWS, Reader
-from recollect.config import Config
 from recollect.embedding.models import ModelCache
-from recollect.errors import UsageError
+from recollect.errors import ModelUnavailableError, UsageError
 
 GOLDEN = Path(__file__).parents[2] / "data" / "reader_golden.json"
 PASSAGE = (
@@ -22,7 +23,13 @@ PASSAGE = (
 
 @pytest.fixture(scope="module")
 def cache() -> ModelCache:
-    return ModelCache(Config().embedding.model_dir)
+    named = os.environ.get("RECOLLECT_MODEL_DIR")
+    cache = ModelCache(Path(named) if named else platformdirs.user_cache_path("recollect") / "models")
+    try:
+        cache.pull()
+    except ModelUnavailableError as exc:
+        pytest.skip(f"the model cannot be fetched: {exc}")
+    return cache
 
 
 @pytest.fixture(scope="module")

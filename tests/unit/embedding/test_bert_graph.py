@@ -33,6 +33,33 @@ def test_token_vectors_are_the_last_layer(tmp_path):
     np.testing.assert_allclose(found, reference_tokens(TEXTS[1], random_tensors()), atol=2e-5)
 
 
+def test_changes_are_merged_into_the_weights(tmp_path):
+    directory = write_model(tmp_path)
+    tensors, random = random_tensors(), np.random.default_rng(5)
+    name = "encoder.layer.1.output.dense"
+    up, down = (random.normal(0, 0.2, shape).astype(np.float32) for shape in ((32, 3), (3, 64)))
+    bias, segments = tensors[f"{name}.bias"] + 0.5, tensors["embeddings.token_type_embeddings.weight"][::-1].copy()
+    changed = {f"{name}.bias": bias, "embeddings.token_type_embeddings.weight": segments}
+    factors = {f"{name}.up": up, f"{name}.down": down, "heads.other": bias}
+    save_file(changed | factors, tmp_path / "changes.safetensors")
+    expected = tensors | changed | {f"{name}.weight": tensors[f"{name}.weight"] + up @ down}
+    found = run(directory, TEXTS[1], head="tokens", deltas=tmp_path / "changes.safetensors")
+    np.testing.assert_allclose(found, reference_tokens(TEXTS[1], expected), atol=2e-5)
+
+
+def test_pairs_tell_the_texts_apart(tmp_path):
+    directory = write_model(tmp_path)
+    model = build_graph(directory / "model.safetensors", directory / "config.json", head="pairs")
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    ids = np.array([TEXTS[1]], np.int32)
+    alone, pair = (
+        session.run(None, {"input_ids": ids, "token_types": np.array([types], np.int32)})[0][0]
+        for types in ([0] * 5, [0, 0, 1, 1, 1])
+    )
+    np.testing.assert_allclose(alone, reference_tokens(TEXTS[1], random_tensors()), atol=2e-5)
+    assert np.abs(pair - alone).max() > 0.01
+
+
 def test_texts_of_one_batch_do_not_touch(tmp_path):
     directory = write_model(tmp_path)
     model = build_graph(directory / "model.safetensors", directory / "config.json")
