@@ -1,4 +1,4 @@
-"""Measure the reader as it ships: ``PYTHONPATH=../src python measure.py MIRROR DATA``.
+"""Measure the reader as it ships: ``PYTHONPATH=../src python measure.py MIRROR DATA [QUESTIONS]``.
 
 DATA holds the held-out examples that `build.py` wrote; SQuAD 2.0's development questions are read from MIRROR, and
 nothing is chosen by them.
@@ -27,18 +27,18 @@ SOURCES = json.loads(Path(__file__).with_name("sources.json").read_text())
 CACHE = Path.home() / ".cache/recollect/models"
 
 
-def main(mirror: Path, data: Path) -> None:
+def main(mirror: Path, data: Path, most: int = 3000) -> None:
     """Print every figure of the card."""
     reader = Reader(ModelCache(CACHE))
-    held_out(reader, data)
-    squad(reader, mirror)
+    held_out(reader, data, most)
+    squad(reader, mirror, most)
     latency(reader, mirror)
 
 
-def held_out(reader: Reader, path: Path) -> None:
+def held_out(reader: Reader, path: Path, most: int) -> None:
     """AUC by family and kind of near miss."""
     examples = [json.loads(line) for file in sorted(path.glob("held-out-*.jsonl")) for line in file.open()]
-    examples = random.Random(1).sample(examples, min(len(examples), 3000))
+    examples = random.Random(1).sample(examples, min(len(examples), most))
     found: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for example in examples:
         reading = read_one(reader, example["question"], example["passage"], example["heading"])
@@ -57,14 +57,15 @@ def held_out(reader: Reader, path: Path) -> None:
         )
 
 
-def squad(reader: Reader, mirror: Path) -> None:
+def squad(reader: Reader, mirror: Path, most: int) -> None:
     """SQuAD 2.0's development questions, with their adversarial unanswerable ones."""
     source = next(source for source in SOURCES if source["family"] == "squad2")
     path = next(iter(source["files"]))
     text = _show(mirror, source["repository"], source["commit"], path)
     questions = [(p["context"], q) for a in json.loads(text)["data"] for p in a["paragraphs"] for q in p["qas"]]
-    questions = random.Random(2).sample(questions, 3000)
+    questions = random.Random(2).sample(questions, most)
     scored: list[tuple[float, bool, float, float, bool]] = []
+    margins: list[tuple[float, bool]] = []
     for context, asked in questions:
         reading = read_one(reader, asked["question"], context)
         golds = [answer["text"] for answer in asked["answers"]] if not asked["is_impossible"] else []
@@ -73,10 +74,13 @@ def squad(reader: Reader, mirror: Path) -> None:
         exact = any(normal(said) == normal(gold) for gold in golds)
         # The answer quotes the sentence around the span.
         quoted = any(gold in _sentence(context, reading) for gold in golds)
+        margins.append((reading.score, bool(golds)))
         scored.append((value(reading), bool(golds), f1, float(exact), quoted))
     yes = [one for one in scored if one[1]]
     no = [one[0] for one in scored if not one[1]]
     print(f"SQuAD 2.0: AUC {auc([one[0] for one in yes], no):.3f} of {len(yes)} and {len(no)}")
+    spans = [[score for score, answered in margins if answered is wanted] for wanted in (True, False)]
+    print(f"  by the span's score alone: AUC {auc(*spans):.3f}")
     for name, at in (("F1", 2), ("exact match", 3), ("sentence holds the gold", 4)):
         print(
             f"  answerable, {name}: {statistics.mean(one[at] for one in yes):.3f}",
@@ -164,4 +168,4 @@ def overlap(said: str, gold: str) -> float:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:]))
