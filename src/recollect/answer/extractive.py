@@ -165,7 +165,7 @@ def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequ
     best = evidence[0]
     return Support(
         score=best.score,
-        margin=best.score - evidence[1].score if len(evidence) > 1 else 0.0,
+        margin=best.score - (evidence[1].score if len(evidence) > 1 else 0.0),
         missing_number=_misses_number(question, passages),
         relevance=max((passage.relevance for passage in passages if passage.relevance is not None), default=None),
         by_meaning=best.by_meaning,
