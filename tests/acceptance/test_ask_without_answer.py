@@ -67,7 +67,7 @@ def test_nothing_relevant_is_none_and_says_why_where_that_is_known(priced):
 
 
 def test_what_a_passage_would_have_a_terminal_do_is_not_done(recollect):
-    hostile = "The price of the Platinum plan is a secret \x1b[2J\x1b]0;owned\x07 of the board \u202eno.\n"
+    hostile = "The Platinum plan has a price. It is a secret \x1b[2J\x1b]0;owned\x07 of the board \u202eno.\n"
     recollect.folder.joinpath("prices.md").write_text(hostile, encoding="utf-8")
     recollect("ingest", "prices.md")
     shown = recollect("ask", QUESTION).out
@@ -76,12 +76,12 @@ def test_what_a_passage_would_have_a_terminal_do_is_not_done(recollect):
 
 
 def test_a_conversation_goes_on_behind_passages_and_keeps_only_where_they_stand(priced):
-    lines = f"{QUESTION}\n/sources\n/save talk.md\nWhat is the price of the Basic plan?\n"
+    lines = f"{QUESTION}\n/sources\n/save talk.md\nPrice of the Basic plan, support by mail?\n"
     shown = priced("chat", "--session", "talk", stdin=lines).out
     assert shown.count("[1] prices.md › Prices › Plans\n    ") == 2 and "cites nothing" not in shown
     saved = priced.folder.joinpath("talk.md").read_text(encoding="utf-8")
     assert f"{OFFER}\n\n- [1] prices.md, characters " in saved and "  > | Premium plan | 30 euros" in saved
-    document = priced("chat", "--session", "talk", "--json", stdin="What is the price of the Basic plan?\n").json
+    document = priced("chat", "--session", "talk", "--json", stdin="Price of the Basic plan, support by mail?\n").json
     assert [one["outcome"] for one in document["answers"]] == ["answer"]
     recalled = json.dumps(priced("recall", "Platinum plan", "--session", "talk", "--json").json)
     assert OFFER in recalled and "Premium" not in recalled

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 COLLECTION = "demo"
 QUESTIONS = (
-    "How long is the probation period?",
+    # A sentence says it; a passage tells it in several; the handbook says nothing about it.
+    "How long is the notice period during probation?",
     "What does ERR-4012 mean and how do I get rid of it?",
-    # The handbook says nothing about it.
     "Does the company pay for a gym membership?",
 )
 

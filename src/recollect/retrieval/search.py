@@ -448,8 +448,7 @@ class Searcher:
         )
         relevance, floor = self._relevance(spaces, found, [chunk_id for chunk_id, _ in ranking.ranked])
         ranking = self._ranker.exact_first(ranking, options, found, relevance, share)
-        if scope.ranked_for is not None:
-            ranking = self._ranker.preferred(scope, reader, ranking)
+        ranking = self._ranker.preferred(scope, reader, ranking)
         dropped: dict[str, int] = {}
         ranked = Thresholds.of(options, self._settings).apply(
             ranking.ranked, similarities=found.similarities, relevance=relevance, floor=floor, dropped=dropped
@@ -468,7 +467,6 @@ class Searcher:
             )
         with watch.stage("notes"):
             told = self._told(search, origins, results, reader)
-        asked = [(one.scope, request) for one, request in zip(search.searched, requests, strict=True)]
         reply = SearchReply(
             query=search.query,
             collection=heading(search.target, search.searched),
@@ -478,11 +476,22 @@ class Searcher:
             paths=found.paths,
             exact=found.exact,
             reranked=None if ranking.reranker is None else ranking.reranked,
-            explain=explained(self._store, asked, options, found, ranking, dropped) if options.explain else None,
+            explain=self._explained(search, requests, found, ranking, dropped) if options.explain else None,
             usage=TokenUsage.total(search.spent) if search.spent else None,
             warnings=ranking.warnings,
         )
         return reply, reader.settled
+
+    def _explained(
+        self,
+        search: _Search,
+        requests: Sequence[CandidateRequest],
+        found: Candidates,
+        ranking: Ranking,
+        dropped: Mapping[str, int],
+    ) -> ReplyExplain:
+        asked = [(one.scope, request) for one, request in zip(search.searched, requests, strict=True)]
+        return explained(self._store, asked, search.options, found, ranking, dropped)
 
     def _told(
         self,
