@@ -168,7 +168,7 @@ def test_a_collection_of_before_keeps_its_analysis(pipeline: RAGPipeline, dsn: s
     ("options", "first"),
     [
         (RetrievalOptions(), "words"),
-        (RetrievalOptions(dense_weight=0.9, rerank="none"), "meaning"),
+        (RetrievalOptions(dense_weight=1.0, rerank="none"), "meaning"),
     ],
 )
 def test_what_a_model_finds_alike_in_a_language_unknown_to_it_does_not_drown_the_words(

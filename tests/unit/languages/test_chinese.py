@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from recollect.answer._kinds import Kind, expected_kind, holds_kind
 
 from recollect.answer.absence import REFUSALS, is_refusal, refusal_of
 from recollect.languages.detection import simplified
@@ -38,24 +37,6 @@ def test_other_texts_stay_as_they_are_and_no_character_is_lost():
 
 def test_japanese_keeps_its_characters():
     assert Analyzer("ja").terms("國際") != Analyzer("ja").terms("国际")
-
-
-@pytest.mark.parametrize(
-    ("question", "kind"),
-    [
-        ("門票多少錢？", Kind.MONEY),
-        ("公司有幾個員工？", Kind.NUMBER),
-        ("大學是什麼時候成立的？", Kind.DATE),
-        ("誰創辦了這所大學？", Kind.PERSON),
-    ],
-)
-def test_what_a_question_asks_for_is_known_in_both(question: str, kind: Kind):
-    assert expected_kind(question, "zh") is expected_kind(simplified(question), "zh") is kind
-
-
-def test_what_may_answer_is_known_in_both():
-    assert holds_kind(Kind.MONEY, "門票一百五十元", "門票多少錢？", language="zh")
-    assert not holds_kind(Kind.NUMBER, "大樓在車站旁邊", "有多少層？", language="zh")
 
 
 def test_a_refusal_is_written_in_the_characters_of_the_question():
