@@ -166,7 +166,7 @@ def searches(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
 def answered(view: View) -> Iterator[tuple[Callable[..., Any], Any]]:
     answer = view.ask("How many days of annual leave are there a year?")
     assert answer.citations
-    superseded = before_the_second_version(view).ask("How many days of annual leave are there a year?")
+    superseded = before_the_second_version(view).ask("Is annual leave 25 days a year?")
     assert any(one.notes for one in superseded.citations)
     refused = view.ask("How many days of annual leave a year does ERR-9999 give?")
     assert refused.outcome == "passages"

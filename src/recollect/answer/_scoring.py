@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # Of more pieces, those with the fewest words of the question are not embedded, which is what takes time.
 _MOST_EMBEDDED = 32
 # What a piece gains beside its similarity to the question: by holding all of the question's terms, in its text or its
-# heading; by having them in its section or its document's title too; by standing in the best passage. And what it loses
-# where a newer document or version is known.
+# heading; by having them in its section or its document's title too; by standing in the best passage. And how much
+# better than others it must be where a newer document or version is known.
 _COVERAGE, _CONTEXT, _PASSAGE, _OLD = 0.25, 0.3, 0.15, 0.2
 
 
@@ -41,7 +41,8 @@ class Evidence:
         coverage: The share of the question's terms, weighted by rarity, among ``terms``, 0 to 1.
         similarity: Cosine similarity of question and piece; 0 where the model does not know the language.
         by_meaning: Whether the similarity is known and counts.
-        score: What pieces are ordered by.
+        score: How well it fits, together.
+        old: Whether a newer document or version is known: then those nearly as good come before it.
     """
 
     region: Region
@@ -54,6 +55,12 @@ class Evidence:
     similarity: float
     by_meaning: bool
     score: float
+    old: bool = False
+
+    @property
+    def order(self) -> float:
+        """What pieces are ordered by."""
+        return self.score - _OLD * self.old
 
     @property
     def start_offset(self) -> int:
@@ -107,7 +114,7 @@ def gather(
 
 
 def _rank(evidence: Evidence) -> tuple[float, int, int]:
-    return -evidence.score, evidence.region.document_id, evidence.start_offset
+    return -evidence.order, evidence.region.document_id, evidence.start_offset
 
 
 def _pieces(region: Region, terms: _Terms, language: str, *, judged: bool) -> list[Evidence]:
@@ -138,9 +145,9 @@ def _scored(piece: Evidence, wanted: dict[str, float], strengths: dict[int, floa
         _COVERAGE * covered
         + _CONTEXT * coverage(wanted, piece.context)
         + _PASSAGE * max(strengths[id(passage)] for passage in passages)
-        - _OLD * any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes)
     )
-    return replace(piece, coverage=covered, score=score)
+    old = any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes)
+    return replace(piece, coverage=covered, score=score, old=old)
 
 
 class _Terms:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # A number, a year, a version or an identifier.
 _WITH_DIGITS = re.compile(r"\w*\d\w*(?:[-_./]\w+)*|[^\W\d]+(?:[-_./]\w+)*[-_./]\w*\d\w*")
+# How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
+_USUAL_MARGIN = 0.17
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
 # How Markdown and mail mark the lines of a quotation.
@@ -165,7 +167,7 @@ def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequ
     best = evidence[0]
     return Support(
         score=best.score,
-        margin=best.score - (evidence[1].score if len(evidence) > 1 else 0.0),
+        margin=best.order - evidence[1].order if len(evidence) > 1 else _USUAL_MARGIN,
         missing_number=_misses_number(question, passages),
         relevance=max((passage.relevance for passage in passages if passage.relevance is not None), default=None),
         by_meaning=best.by_meaning,

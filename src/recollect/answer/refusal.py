@@ -19,7 +19,7 @@ class Support:
 
     Attributes:
         score: What the best piece is ordered by: its similarity, its words and where it stands, together.
-        margin: How much better it is than the next one; alone, its score.
+        margin: How much better it is than the next one.
         missing_number: The question names a number or an identifier (``2027``, ``ERR-4012``) that no passage holds.
         relevance: The most relevant passage's (`recollect.model.RetrievedContext.relevance`); None where no passage has
             any.

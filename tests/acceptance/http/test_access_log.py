@@ -42,7 +42,7 @@ def test_who_asked_what_and_what_was_shown(rag, as_ann, stored, dsn):
     version = rag.retrieve("leave")[0].version_id
     for path, body in (
         ("/v1/search", {"query": "leave"}),
-        ("/v1/ask", {"question": "Who approves leave abroad in winter?"}),
+        ("/v1/ask", {"question": "How long is parental leave?"}),
         ("/v1/context", {"query": "annual leave"}),
         ("/v1/ask", {"question": "zyx?"}),
     ):
@@ -55,8 +55,8 @@ def test_who_asked_what_and_what_was_shown(rag, as_ann, stored, dsn):
     # That there was no answer is told beside its question, with why, and shows nothing more.
     assert [(one.action, one.question) for one in found] == [
         ("search", "leave"),
-        ("ask", "Who approves leave abroad in winter?"),
-        ("refuse/threshold", "Who approves leave abroad in winter?"),
+        ("ask", "How long is parental leave?"),
+        ("refuse/threshold", "How long is parental leave?"),
         ("context", "annual leave"),
         ("ask", "zyx?"),
         ("refuse/threshold", "zyx?"),
@@ -68,7 +68,7 @@ def test_who_asked_what_and_what_was_shown(rag, as_ann, stored, dsn):
         outcomes = connection.execute(
             "SELECT question, outcome FROM recollect.access_log WHERE action = 'refuse/threshold' ORDER BY access_id"
         ).fetchall()
-    assert outcomes == [("Who approves leave abroad in winter?", "passages"), ("zyx?", "refused"), ("And streamed?", "refused")]
+    assert outcomes == [("How long is parental leave?", "passages"), ("zyx?", "refused"), ("And streamed?", "refused")]
     for one in (found[0], found[1], found[3]):
         assert (one.documents, one.request_id) == ((ShownDocument(stored, version),), "request-0001")
         assert one.actor.startswith("user:ann (key:")

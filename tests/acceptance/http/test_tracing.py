@@ -46,7 +46,7 @@ def traced(rag, spans):
 
 
 def test_a_question_is_a_trace_of_its_request_search_and_answer(rag, traced, spans):
-    asked = {"question": "How many days of annual leave does an employee have?"}
+    asked = {"question": "Has every employee thirty days of annual leave?"}
     traced.post("/v1/ask?x=hushed", json=asked, headers={"traceparent": PARENT})
     found = {span.name: span for span in spans.get_finished_spans()}
     assert set(found) == {"POST /v1/ask", "search", "answer"}
