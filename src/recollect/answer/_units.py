@@ -227,9 +227,7 @@ class Unit:
     kind: Literal["sentence", "item", "row"] = "sentence"
 
 
-def quotable_units(
-    text: str, *, language: str = "en", headings: Collection[str] = (), table_header: str = ""
-) -> list[Unit]:
+def quotable_units(text: str, *, language: str = "en", headings: Collection[str] = ()) -> list[Unit]:
     """The quotable pieces of a text, in order and without overlap; edges hold neither whitespace nor bullets.
 
     Args:
@@ -237,8 +235,6 @@ def quotable_units(
         language: ISO 639-1 code, for sentence boundaries.
         headings: Titles known to be headings; such lines, lines of Markdown ``#`` and lines in capitals alone
             are left out.
-        table_header: The head of the table that the text begins in, where that is cut off; it leads the rows up to
-            where the table ends, and stands nowhere in the text.
     """
     units: list[Unit] = []
     heading, lead, header = "", (0, 0), (0, 0)
@@ -250,13 +246,9 @@ def quotable_units(
             before = found[index - 1] if index else None
             if before is None or before.kind not in {"row", "rule"} or before.end < block.start:
                 header = _header(text, found, index)
-            if table_header and _begins(found, index):
-                header = (0, 0)
             followed_by_rule = index + 1 < len(found) and found[index + 1].kind == "rule"
             if not followed_by_rule:
-                own_rows = _row(text, block, lead=header, heading=heading)
-                cut_off = table_header if header == (0, 0) and _begins(found, index) else ""
-                units.extend(replace(unit, lead=cut_off) if cut_off else unit for unit in own_rows)
+                units.extend(_row(text, block, lead=header, heading=heading))
         elif block.kind in {"item", "prose"}:
             is_item = block.kind == "item"
             own = list(_sentences(text, block, language=language, whole=is_item))
@@ -287,13 +279,6 @@ def following(text: str, unit: Unit) -> int:
     if match is None or (match.end() == len(behind) and unit.end + MAX_UNIT_CHARS < len(text)):
         return unit.end
     return unit.end + len(match.group().rstrip())
-
-
-def _begins(found: Sequence[Block], index: int) -> bool:
-    """Whether a row is of the table that the text begins with."""
-    before = found[: index + 1]
-    joined = all(one.end >= two.start for one, two in pairwise(before))
-    return joined and all(block.kind == "row" for block in before)
 
 
 def _header(text: str, found: Sequence[Block], index: int) -> tuple[int, int]:

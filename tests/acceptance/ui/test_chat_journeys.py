@@ -44,7 +44,7 @@ def test_files_belong_to_their_conversation_alone(browser, dsn, tmp_path):
         )
         page.dispatch_event("#thread", "drop", {"dataTransfer": dropped})
         page.locator(".files .good", has_text="offer <b>").wait_for()
-        ask(page, "When does the offer end?")
+        ask(page, "The offer ends on which day, Friday?")
         answers(page).wait_for()
         assert "Friday" in answers(page).inner_text()
         page.reload()
@@ -55,7 +55,7 @@ def test_files_belong_to_their_conversation_alone(browser, dsn, tmp_path):
         require_usable_by_all(page)
         session = page.url.rpartition("/")[2]
         page.goto(f"{one.url}/chat")
-        ask(page, "When does the offer end?")
+        ask(page, "The offer ends on which day, Friday?")
         answers(page).wait_for()
         assert "Friday" not in answers(page).inner_text()
         page.goto(f"{one.url}/chat/{session}")
