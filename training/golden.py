@@ -36,13 +36,10 @@ def main() -> None:
     recorded = []
     for question, passage, heading in ASKED:
         (reading,) = reader.read(question, [passage], [heading])
-        said = {
-            "span": passage[reading.start : reading.end],
-            "probability": reading.probability,
-            "score": reading.score,
-        }
+        begins = reading.begins_within(reading.start, reading.end)
+        said = {"span": passage[reading.start : reading.end], "probability": reading.probability, "begins": begins}
         recorded.append({"question": question, "passage": passage, "heading": heading, **said})
-        print(f"{reading.probability:.2f} {reading.score:6.1f} {question} -> {said['span']!r}")
+        print(f"{reading.probability:.2f} {begins:6.1f} {question} -> {said['span']!r}")
 
     GOLDEN.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
 

@@ -76,13 +76,13 @@ def squad(reader: Reader, mirror: Path, most: int) -> None:
         # The answer quotes the sentences around the span; all of the passage is no answer.
         sentence = _sentence(context, reading)
         quoted = len(sentence) <= _LONGEST_QUOTE and any(gold in sentence for gold in golds)
-        margins.append((reading.score, bool(golds)))
+        margins.append((reading.begins_within(0, len(context)), bool(golds)))
         scored.append((value(reading), bool(golds), f1, float(exact), quoted))
     yes = [one for one in scored if one[1]]
     no = [one[0] for one in scored if not one[1]]
     print(f"SQuAD 2.0: AUC {auc([one[0] for one in yes], no):.3f} of {len(yes)} and {len(no)}")
     spans = [[score for score, answered in margins if answered is wanted] for wanted in (True, False)]
-    print(f"  by the span's score alone: AUC {auc(*spans):.3f}")
+    print(f"  by the probability that it begins in the passage: AUC {auc(*spans):.3f}")
     for name, at in (("F1", 2), ("exact match", 3), ("a quote of at most 400 characters holds the gold", 4)):
         print(
             f"  answerable, {name}: {statistics.mean(one[at] for one in yes):.3f}",

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.answer._regions import Region
+    from recollect.answer.reader import Reader
     from recollect.embedding.base import EmbeddingProvider
 
-# A number, a year, a version or an identifier.
-_WITH_DIGITS = re.compile(r"\w*\d\w*(?:[-_./]\w+)*|[^\W\d]+(?:[-_./]\w+)*[-_./]\w*\d\w*")
+# A number, a year, a version or an identifier, without a word that is tied to it ("5-day").
+_WITH_DIGITS = re.compile(r"\w*\d\w*(?:[-_./:]\w*\d\w*)*|[^\W\d]+(?:[-_./]\w+)*[-_./]\w*\d\w*")
+_THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
 # How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
 _USUAL_MARGIN = 0.17
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
@@ -45,10 +47,12 @@ class ExtractionOptions:
     Attributes:
         max_passages: Only so many of the best passages are read; each costs the embedding of its sentences.
         rule: When the evidence is too thin to answer.
+        reader: Finds the span that answers, in English; None: words and similarity decide alone.
     """
 
     max_passages: int = 10
     rule: RefusalRule = field(default_factory=RefusalRule)
+    reader: Reader | None = None
 
     def __post_init__(self) -> None:
         if self.max_passages < 1:
@@ -116,7 +120,7 @@ def extract_answer(
             nearest=_nearest(reading, options.rule),
         )
     best = reading.evidence[0]
-    quotes = [_citation(marker, best.region, *span) for marker, span in enumerate(_spans(best), start=1)]
+    quotes = [_citation(marker, best.region, *span) for marker, span in enumerate(quoted(best), start=1)]
     text = " ".join(f"{_readable(quote.quote)} [{quote.marker}]" for quote in quotes)
     return Answer(question=question, text=text, outcome="answer", citations=tuple(quotes))
 
@@ -157,6 +161,7 @@ def read(
         language=language,
         by_meaning=partial(tells_meaning, embedder.model_name),
         scaled=float if crossing else as_the_default(embedder.model_name),
+        reader=None if crossing or language != "en" else options.reader,
     )
     if not evidence:
         return Reading((), None, language)
@@ -175,15 +180,21 @@ def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequ
 
 
 def _misses_number(question: str, passages: Sequence[RetrievedContext]) -> bool:
-    asked = {match.group().casefold() for match in _WITH_DIGITS.finditer(plain_digits(question))}
+    asked = {match.group() for match in _WITH_DIGITS.finditer(_without_thousands(question))}
     if not asked:
         return False
-    told = "\n".join(f"{one.title}\n{part.section or ''}" for one in passages for part in one.parts)
-    everything = plain_digits("\n".join([told, *(one.content for one in passages)])).casefold()
-    return any(not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", everything) for word in asked)
+    told = (f"{one.title}\n{one.source}\n{one.content}\n" for one in passages)
+    sections = {part.section or "" for one in passages for part in one.parts}
+    everything = _without_thousands("\n".join([*told, *sections]))
+    return any(not re.search(rf"(?<!\w){re.escape(number)}(?!\w)", everything) for number in asked)
 
 
-def _spans(piece: Evidence) -> list[tuple[int, int]]:
+def _without_thousands(text: str) -> str:
+    """The text in small letters, with plain digits, and "3,000" as "3000"."""
+    return _THOUSANDS.sub("", plain_digits(text)).casefold()
+
+
+def quoted(piece: Evidence) -> list[tuple[int, int]]:
     """What is quoted for a piece, in characters of its region: the line that introduces it, itself, what it labels."""
     unit = piece.unit
     end = following(piece.region.text, unit)

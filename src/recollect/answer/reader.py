@@ -7,7 +7,7 @@ The encoder is the default embedding model, with low-rank changes to its weights
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,13 +47,37 @@ class Reading:
         start: Where the span begins that answers best, in characters of the passage.
         end: Where it ends; equal to ``start`` only if the passage has no words.
         probability: That the passage answers the question, from 0 to 1.
-        score: How much better the span is than no span, in logits.
     """
 
     start: int
     end: int
     probability: float
-    score: float
+    _windows: tuple[_Read, ...] = field(repr=False, compare=False)
+
+    def begins_within(self, start: int, end: int) -> float:
+        """The logarithm of the probability that the answer begins between two characters of the passage."""
+        return max((one.begins_within(start, end) for one in self._windows), default=-np.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A stretch of a passage that was read.
+
+    Attributes:
+        probability: That it answers the question.
+        best: The span that answers best, in characters of the passage.
+        spans: Its tokens, in characters of the passage.
+        begins: For each token the logarithm of the probability that the answer begins there.
+    """
+
+    probability: float
+    best: Span
+    spans: tuple[Span, ...]
+    begins: _Array
+
+    def begins_within(self, start: int, end: int) -> float:
+        inside = [at for at, span in enumerate(self.spans) if start <= span[0] < end]
+        return float(np.logaddexp.reduce(self.begins[inside])) if inside else -np.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +142,22 @@ class Reader(LocalModel):
         if headings and len(headings) != len(passages):
             raise UsageError(f"{len(passages)} passages need as many headings, not {len(headings)}")
         loaded = self._load()
-        readings = [Reading(0, 0, 0.0, -np.inf)] * len(passages)
         windows = list(_windows(loaded.tokenizer, question, passages, headings or [""] * len(passages)))
         # The longest first: then no thread starts its longest piece of work when the others are done.
         windows.sort(key=lambda window: -len(window.token_ids))
 
-        def run(window: _Window) -> Reading:
+        def run(window: _Window) -> _Read:
             types = np.ones((1, len(window.token_ids)), np.int32)
             types[0, : window.question_tokens] = 0
             ids = np.array([window.token_ids], np.int32)
             vectors: _Array = loaded.session.run(None, {"input_ids": ids, "token_types": types})[0][0]
             return loaded.heads.judge(vectors, window.spans)
 
-        for window, reading in self.each(run, windows):
-            if reading.probability > readings[window.passage].probability:
-                readings[window.passage] = reading
-        return readings
+        found: list[list[_Read]] = [[] for _ in passages]
+        for window, read in self.each(run, windows):
+            found[window.passage].append(read)
+        best = [max(own, key=lambda read: read.probability) for own in found]
+        return [Reading(*read.best, read.probability, tuple(own)) for read, own in zip(best, found, strict=True)]
 
     def _load(self) -> _Loaded:
         with self._lock:
@@ -187,20 +211,20 @@ class _Heads:
         )
         return cls(found["heads.span"].T, pooler, answerable)
 
-    def judge(self, vectors: _Array, spans: Sequence[Span]) -> Reading:
+    def judge(self, vectors: _Array, spans: tuple[Span, ...]) -> _Read:
         """Read the vectors of one window, whose last tokens but one are those of ``spans``."""
         weight, bias = self.pooler
         pooled = np.tanh(vectors[0] @ weight + bias)
         weight, bias = self.answerable
         probability = float(1 / (1 + np.exp(-(pooled @ weight + bias)[0])))
         logits = vectors @ self.span
+        starts, ends = logits[len(logits) - 1 - len(spans) : -1].T
         if not spans:
-            return Reading(0, 0, 0.0, -np.inf)
-        starts, ends = logits[-1 - len(spans) : -1].T
-        pairs = starts[:, None] + ends[None, :] + _allowed(len(spans))
-        first, last = divmod(int(pairs.argmax()), len(spans))
-        none = float(logits[0].sum())
-        return Reading(spans[first][0], spans[last][1], probability, float(pairs[first, last]) - none)
+            return _Read(probability, (0, 0), (), starts)
+        # The first token stands for "not here".
+        begins = starts - np.logaddexp(np.logaddexp.reduce(starts), logits[0, 0])
+        first, last = divmod(int((starts[:, None] + ends[None, :] + _allowed(len(spans))).argmax()), len(spans))
+        return _Read(probability, (spans[first][0], spans[last][1]), spans, begins)
 
 
 @cache

@@ -433,13 +433,14 @@ def _score(
     narrowed = replace(asked.options(options), top_k=options.top_k, relevance_floor=True)
     reply = asked_view(view, asked).search(case.query, narrowed)
     passages = [passage for passage in reply.results if passage.content.strip()]
-    embedder = view.standpoint.assembly.embedder_for(place)
+    assembly = view.standpoint.assembly
+    embedder = assembly.embedder_for(place)
     reading = read(
         case.query,
         passages,
         embedder=embedder,
         language=place.language,
-        options=ExtractionOptions(rule=rule),
+        options=ExtractionOptions(rule=rule, reader=assembly.reader_for(embedder)),
     )
     support = reading.support
     if support is None:

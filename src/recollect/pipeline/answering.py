@@ -46,12 +46,11 @@ def answer_options(
         drafts: Whether what a model writes comes before it is checked, too.
     """
     config = assembly.config
-    rule = _calibrated_rule(
-        place, answering_embedder(assembly, place).model_name, reranker_of(config, options or RetrievalOptions())
-    )
+    embedder = answering_embedder(assembly, place)
+    rule = _calibrated_rule(place, embedder.model_name, reranker_of(config, options or RetrievalOptions()))
     return AnswerOptions(
         language=place.language if place else config.language,
-        extraction=ExtractionOptions(rule=rule or RefusalRule()),
+        extraction=ExtractionOptions(rule=rule or RefusalRule(), reader=assembly.reader_for(embedder)),
         max_context_chars=config.context.max_context_length,
         max_context_tokens=config.answer.max_context_tokens or config.context.token_budget,
         count_tokens=assembly.count_tokens,

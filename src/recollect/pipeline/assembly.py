@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recollect.answer.prompt import PromptTemplate
+    from recollect.answer.reader import Reader
     from recollect.chunking.base import Tokenize
     from recollect.config import RAGConfig
     from recollect.documents.pictures import PictureDescriber
@@ -291,6 +292,19 @@ class Assembly:
         from recollect.embedding.models import ModelCache
 
         return ModelCache(self.config.embedding.model_dir)
+
+    def reader_for(self, embedder: EmbeddingProvider) -> Reader | None:
+        """What reads passages for the answer: it is made of the default embedding model, where that is used anyway."""
+        from recollect.embedding.models import DEFAULT_MODEL
+
+        return self._reader if embedder.model_name.startswith(f"{DEFAULT_MODEL}:") else None
+
+    @cached_property
+    def _reader(self) -> Reader:
+        from recollect.answer.reader import Reader
+
+        settings = self.config.embedding
+        return Reader(self.models, precision=settings.precision, threads=settings.threads)
 
     @property
     def embedder(self) -> EmbeddingProvider:

@@ -185,7 +185,10 @@ def _warm(app: FastAPI, rag: RAGPipeline, settle: Callable[[], None]) -> None:
 
     def load() -> None:
         try:
-            rag.standpoint.assembly.embedder.embed_query("a question")
+            assembly = rag.standpoint.assembly
+            assembly.embedder.embed_query("a question")
+            if (reader := assembly.reader_for(assembly.embedder)) is not None:
+                reader.read("a question", ["a passage"])
         except Exception as exc:  # noqa: BLE001 - the first request will say so to whoever asks
             logger.warning("The embedding model cannot be loaded yet: %s", exc)
 

@@ -83,6 +83,22 @@ def test_a_number_or_identifier_that_no_passage_holds_is_known_to_be_missing():
     assert ask("Since when is the leave policy POL-018 in force?", [passage(LEAVE)]).refused
 
 
+@pytest.mark.parametrize(
+    ("asked", "told", "missing"),
+    [
+        ("What is the 5-day rule?", "Reports are due within 5 days.", False),
+        ("Who may spend 3,000 euros?", "Heads of department may spend up to 3000 euros.", False),
+        ("Who may spend 3000 euros?", "Heads of department may spend up to 3’000 euros.", False),
+        ("Who may spend 3,500 euros?", "Heads of department may spend up to 3000 euros.", True),
+        ("What does release 3.12.1 add?", "Release 3.12 adds a cache.", True),
+        ("What does ERR-4012 mean?", "4012 errors were counted.", True),
+        ("What does 4012 mean?", "ERR-4012 means that the disk is full.", False),
+    ],
+)
+def test_numbers_are_the_same_however_they_are_written(asked, told, missing):
+    assert read_support(asked, told).missing_number is missing
+
+
 def test_a_refusal_names_what_came_nearest():
     reply = ask("Which planets orbit Proxima Centauri for days?", [passage(LEAVE, section="Leave policy", page=3)])
     nearest = reply.nearest
