@@ -29,9 +29,9 @@ _MOST_EMBEDDED = 32
 # better than others it must be where a newer document or version is known.
 _COVERAGE, _CONTEXT, _PASSAGE, _OLD = 0.25, 0.3, 0.15, 0.2
 #: What the logarithm of the probability that the answer begins in a piece counts for.
-READ = 0.1
+READ = 0.05
 # It is not let fall lower; and where nothing was read, what right answers have on average is taken for it.
-_LEAST_READ, _NOT_READ = -10.0, -2.0
+_LEAST_READ, _NOT_READ = -10.0, -2.6
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _WITH_DIGITS = re.compile(r"\w*\d\w*(?:[-_./:]\w*\d\w*)*|[^\W\d]+(?:[-_./]\w+)*[-_./]\w*\d\w*")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
 # How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
-_USUAL_MARGIN = 0.17
+_USUAL_MARGIN = 0.26
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
 # How Markdown and mail mark the lines of a quotation.
