@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from recollect.model import PassagePart, RetrievedContext
     from recollect.retrieval.analysis import Analyzer
 
-# Of more pieces, those with the fewest words of the question are not embedded, which is what takes time.
-_MOST_EMBEDDED = 32
+# Of more pieces, those that fit least so far are not embedded, which is what takes time: by their words alone, or by
+# what the reader says of them too.
+_MOST_EMBEDDED, _MOST_EMBEDDED_OF_READ = 32, 12
 # What a piece gains beside its similarity to the question: by holding all of the question's terms, in its text or its
 # heading; by having them in its section or its document's title too; by standing in the best passage. And how much
 # better than others it must be where a newer document or version is known.
@@ -89,7 +90,7 @@ def gather(
     scaled: Callable[[float], float] = float,
     reader: Reader | None = None,
 ) -> list[Evidence]:
-    """The quotable pieces of the passages, best first; of very many, those that the question's words speak for.
+    """The quotable pieces of the passages, best first; of many, those that the question's words speak for least, last.
 
     The similarity to the question is 0 in a language that is not judged ``by_meaning``, because the model does not know
     it, and is ``scaled`` in others to where the weights expect it. The ``reader`` knows English only.
@@ -106,18 +107,19 @@ def gather(
     # What says nothing that the question does not, answers nothing.
     pieces = [piece for piece in pieces if not piece.terms <= asked] or pieces
     wanted = weighted_terms(asked, [piece.terms for piece in pieces])
-    found = [_scored(piece, wanted, strengths) for piece in pieces]
-    if len(found) > _MOST_EMBEDDED:
-        found = sorted(found, key=_rank)[:_MOST_EMBEDDED]
-    if not any(one.by_meaning for one in found):
-        return sorted(found, key=_rank)
     read = _readings(question, passages, reader)
-    similarities = map(scaled, embedder.embed_documents([one.text for one in found]) @ embedder.embed_query(question))
+    found = sorted((_scored(piece, wanted, strengths, read) for piece in pieces), key=_rank)
+    most = _MOST_EMBEDDED if reader is None else _MOST_EMBEDDED_OF_READ
+    chosen, others = [one for one in found[:most] if one.by_meaning], found[most:]
+    if not chosen:
+        return found
+    similarities = map(scaled, embedder.embed_documents([one.text for one in chosen]) @ embedder.embed_query(question))
     judged = (
-        replace(one, similarity=similarity, score=one.score + similarity + READ * read(one)) if one.by_meaning else one
-        for one, similarity in zip(found, similarities, strict=True)
+        replace(one, similarity=similarity, score=one.score + similarity)
+        for one, similarity in zip(chosen, similarities, strict=True)
     )
-    return sorted(judged, key=_rank)
+    unjudged = (one for one in found[:most] if not one.by_meaning)
+    return [*sorted((*judged, *unjudged), key=_rank), *others]
 
 
 def _readings(
@@ -165,7 +167,9 @@ def _section(parts: Sequence[PassagePart], offset: int) -> str | None:
     return next((part for part in parts if offset < part.end_offset), parts[-1]).section
 
 
-def _scored(piece: Evidence, wanted: dict[str, float], strengths: dict[int, float]) -> Evidence:
+def _scored(
+    piece: Evidence, wanted: dict[str, float], strengths: dict[int, float], read: Callable[[Evidence], float]
+) -> Evidence:
     """All that is known of a piece before it is embedded."""
     covered = coverage(wanted, piece.terms)
     passages = piece.region.covering(piece.start_offset, piece.end_offset)
@@ -173,6 +177,7 @@ def _scored(piece: Evidence, wanted: dict[str, float], strengths: dict[int, floa
         _COVERAGE * covered
         + _CONTEXT * coverage(wanted, piece.context)
         + _PASSAGE * max(strengths[id(passage)] for passage in passages)
+        + (READ * read(piece) if piece.by_meaning else 0.0)
     )
     old = any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes)
     return replace(piece, coverage=covered, score=score, old=old)
