@@ -135,10 +135,10 @@ def _readings(
     def read(piece: Evidence) -> float:
         start, end = piece.start_offset, piece.end_offset
         covering = piece.region.covering(start, end)
-        within = (
+        within = max(
             by_passage[id(one)].begins_within(start - one.start_offset, end - one.start_offset) for one in covering
         )
-        return max(_LEAST_READ, *within)
+        return _NOT_READ if within == -math.inf else max(_LEAST_READ, within)
 
     return read
 

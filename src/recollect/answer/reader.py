@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: What was trained, beside the embedding model's own weights.
 WEIGHTS = Path(__file__).with_name("reader.safetensors")
-#: Windows of one passage that are read at most.
+#: Windows of all passages that are read at most, the first one of each before the second ones; of each at least one.
 MAX_WINDOWS = 16
 
 _WINDOW_TOKENS = 320
@@ -55,7 +55,10 @@ class Reading:
     _windows: tuple[_Read, ...] = field(repr=False, compare=False)
 
     def begins_within(self, start: int, end: int) -> float:
-        """The logarithm of the probability that the answer begins between two characters of the passage."""
+        """The logarithm of the probability that the answer begins between two characters of the passage.
+
+        Minus infinity where nothing was read there.
+        """
         return max((one.begins_within(start, end) for one in self._windows), default=-np.inf)
 
 
@@ -82,9 +85,13 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A stretch of a passage as the model reads it; ``spans`` are the character offsets of its last tokens but one."""
+    """The so-many-th stretch of a passage as the model reads it.
+
+    ``spans`` are the character offsets of its last tokens but one.
+    """
 
     passage: int
+    number: int
     token_ids: tuple[int, ...]
     question_tokens: int
     spans: tuple[Span, ...]
@@ -127,7 +134,8 @@ class Reader(LocalModel):
 
         Args:
             question: In plain words; of a very long one only the beginning is read.
-            passages: Texts of any length. A long one is read in windows, and the one that answers best counts.
+            passages: Texts of any length, of which so much is read as fits into ``MAX_WINDOWS``. A long one is read in
+                windows, and the one that answers best counts.
             headings: The path of headings above each passage, which is read and never answers; empty: there are none.
 
         Returns:
@@ -143,6 +151,7 @@ class Reader(LocalModel):
             raise UsageError(f"{len(passages)} passages need as many headings, not {len(headings)}")
         loaded = self._load()
         windows = list(_windows(loaded.tokenizer, question, passages, headings or [""] * len(passages)))
+        windows = sorted(windows, key=lambda window: window.number)[: max(MAX_WINDOWS, len(passages))]
         # The longest first: then no thread starts its longest piece of work when the others are done.
         windows.sort(key=lambda window: -len(window.token_ids))
 
@@ -187,7 +196,7 @@ def _windows(
             if number == MAX_WINDOWS:
                 break
             part = ids[start : start + room]
-            yield _Window(index, (*lead, *part, *behind), len(first), tuple(spans[start : start + room]))
+            yield _Window(index, number, (*lead, *part, *behind), len(first), tuple(spans[start : start + room]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -107,6 +108,16 @@ def test_only_so_many_windows_of_a_passage_are_read(reader):
     far = "word " * 320 * (MAX_WINDOWS + 1) + PASSAGE
     (reading,) = reader.read("When does the gate close?", [far])
     assert reading.end < len(far) - len(PASSAGE)
+
+
+def test_the_first_window_of_each_passage_is_read_before_the_second_ones(reader):
+    far = "word " * 320 * 3 + PASSAGE
+    many = [far] * MAX_WINDOWS + [PASSAGE]
+    readings = reader.read("When does the gate close?", many)
+    assert all(reading.begins_within(len(far) - len(PASSAGE), len(far)) == -math.inf for reading in readings[:-1])
+    assert "19:30" in PASSAGE[readings[-1].start : readings[-1].end]
+    (alone,) = reader.read("When does the gate close?", [far])
+    assert alone.begins_within(len(far) - len(PASSAGE), len(far)) > -math.inf
 
 
 def test_threads_share_a_reader(cache):
