@@ -27,24 +27,21 @@ def helpful_passages(
 ) -> tuple[ShownPassage, ...]:
     """The best passages, whole, as far as the room goes: what follows a label stands in them.
 
-    The one with the best piece comes first, the others in the order of the search.
-
     Args:
         evidence: The quotable pieces of the passages, best first; the best one of each is marked.
         passages: Best first, as a search found them.
         language: ISO 639-1 code, for sentence boundaries.
 
     Returns:
-        At most ``MOST_PASSAGES`` of together at most ``MOST_CHARACTERS`` characters; those that touch are one. Each is
-        exact characters of its document, and none overlap. Empty without evidence.
+        At most ``MOST_PASSAGES`` of together at most ``MOST_CHARACTERS`` characters, best first; those that touch are
+        one. Each is exact characters of its document, and none overlap. Empty without evidence.
     """
     if not evidence:
         return ()
     regions = join_passages(passages)
     stretches: list[_Stretch] = []
     room = MOST_CHARACTERS
-    top = evidence[0].region.passage_at(evidence[0].start_offset)
-    for passage in sorted(passages, key=lambda one: one is not top):
+    for passage in passages:
         region = next(one for one in regions if any(own is passage for own in one.passages))
         begin, end = _edges(passage.content)
         if begin == end:

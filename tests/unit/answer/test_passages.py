@@ -61,11 +61,11 @@ def test_a_sentence_that_is_longer_than_the_room_is_cut_and_its_mark_with_it():
     assert [(part.start_offset, part.end_offset) for part in last.highlights] == [(0, left)]
 
 
-def test_the_passage_of_the_best_piece_comes_first_then_the_order_of_the_search_and_three_are_enough():
+def test_passages_stand_in_the_order_of_the_search_and_three_are_enough():
     texts = ["Leave is granted.", "Days of leave are counted.", "Leave for a funeral in Lapland is a legend.", "Leave."]
     found = [passage(text, document_id=rank, rank=rank, source=f"{rank}.md") for rank, text in enumerate(texts, 1)]
     reply = shown(QUESTION, found)
-    assert [(one.marker, one.source) for one in reply.passages] == [(1, "3.md"), (2, "1.md"), (3, "2.md")]
+    assert [(one.marker, one.source) for one in reply.passages] == [(1, "1.md"), (2, "2.md"), (3, "3.md")]
 
 
 def test_a_passage_tells_which_collection_and_server_it_is_of_and_why_it_is_not_the_last_word():
