@@ -29,9 +29,9 @@ _MOST_EMBEDDED, _MOST_EMBEDDED_OF_READ = 32, 12
 # heading; by having them in its section or its document's title too; by standing in the best passage. And how much
 # better than others it must be where a newer document or version is known.
 _COVERAGE, _CONTEXT, _PASSAGE, _OLD = 0.25, 0.3, 0.15, 0.2
-#: What the logarithm of the probability that the answer begins in a piece counts for.
+#: The weight of the logarithm of the probability that the answer begins in a piece.
 READ = 0.05
-# It is not let fall lower; and where nothing was read, what right answers have on average is taken for it.
+# The logarithm counts as this at least; where nothing was read, it counts as it is on average for right answers.
 _LEAST_READ, _NOT_READ = -10.0, -2.6
 
 

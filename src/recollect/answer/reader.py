@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: What was trained, beside the embedding model's own weights.
 WEIGHTS = Path(__file__).with_name("reader.safetensors")
-#: Windows of all passages that are read at most, the first one of each before the second ones; of each at least one.
+#: At most so many windows of all passages together are read, first the first one of each passage, which is always read.
 MAX_WINDOWS = 16
 
 _WINDOW_TOKENS = 320
@@ -85,7 +85,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The so-many-th stretch of a passage as the model reads it.
+    """A stretch of a passage as the model reads it, the first one with ``number`` 0.
 
     ``spans`` are the character offsets of its last tokens but one.
     """
@@ -134,8 +134,8 @@ class Reader(LocalModel):
 
         Args:
             question: In plain words; of a very long one only the beginning is read.
-            passages: Texts of any length, of which so much is read as fits into ``MAX_WINDOWS``. A long one is read in
-                windows, and the one that answers best counts.
+            passages: Texts of any length. A long one is read in windows, as far as ``MAX_WINDOWS`` allows, and the
+                window that answers best counts.
             headings: The path of headings above each passage, which is read and never answers; empty: there are none.
 
         Returns:

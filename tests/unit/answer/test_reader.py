@@ -6,14 +6,21 @@ import json
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import platformdirs
 import pytest
 
+from answer.samples import passage as found
+from recollect.answer.extractive import ExtractionOptions, read
 from recollect.answer.reader import MAX_WINDOWS, Reader
+from recollect.config import RAGConfig
+from recollect.embedding.hashing import HashingEmbedder
+from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
 from recollect.errors import ModelUnavailableError, UsageError
+from recollect.pipeline.assembly import Assembly
 
 GOLDEN = Path(__file__).parents[2] / "data" / "reader_golden.json"
 PASSAGE = (
@@ -118,6 +125,21 @@ def test_the_first_window_of_each_passage_is_read_before_the_second_ones(reader)
     assert "19:30" in PASSAGE[readings[-1].start : readings[-1].end]
     (alone,) = reader.read("When does the gate close?", [far])
     assert alone.begins_within(len(far) - len(PASSAGE), len(far)) > -math.inf
+
+
+def test_what_was_read_counts_in_english_only(reader, cache):
+    embedder = LocalEmbedder(cache=cache)
+    asked = partial(read, "When does the gate close?", [found(PASSAGE)], embedder=embedder)
+    for language, counts in (("en", True), ("fr", False)):
+        alone = asked(language=language, options=ExtractionOptions())
+        together = asked(language=language, options=ExtractionOptions(reader=reader))
+        assert (alone.support != together.support) is counts
+
+
+def test_it_is_asked_where_the_default_model_embeds(cache):
+    assembly = Assembly(RAGConfig.load(embedding={"model_dir": str(cache.directory)}))
+    assert assembly.reader_for(LocalEmbedder(cache=cache)) is not None
+    assert assembly.reader_for(HashingEmbedder()) is None
 
 
 def test_threads_share_a_reader(cache):
