@@ -60,7 +60,7 @@ def main() -> None:
                 found.setdefault(key, []).extend(examples)
         say(name)
     print(f"{machine()}\n{', '.join(versions())}\n\n### The weight of the reader\n")
-    rows = [[weight, sum(one.right for one in every)] for (_, weight), every in found.items()]
+    rows = [[weight if reads else "–", sum(one.right for one in every)] for (reads, weight), every in found.items()]
     print(table(["weight", "right piece first"], rows))
     for reads in (True, False):
         _report(found[reads, _scoring.READ], "with the reader" if reads else "without it")
