@@ -143,7 +143,8 @@ def ensure_built(
     except OSError as exc:
         raise ModelUnavailableError(
             f"The graph of {files.name!r} cannot be written to {directory} ({exc.strerror or exc}). Free some space, "
-            "or choose another directory for the model cache.",
+            "run `recollect models pull` as a user who may write there, or choose another directory for the model "
+            "cache.",
             provider="local",
             model=files.name,
         ) from exc
