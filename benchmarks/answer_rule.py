@@ -90,7 +90,7 @@ def _example(asked: Asked, question: Question, *, reads: bool) -> Example:
     found = seen[-1]
     support, best = found.support, found.evidence[0]
     begin, source = best.region.start_offset, best.region.passages[0].source
-    quotes = tuple(Span(source, begin + start, begin + end) for start, end in extractive.quoted(best))
+    quotes = tuple(Span(source, begin + start, begin + end) for start, end in best.quotes)
     return Example(
         asked.family,
         question,

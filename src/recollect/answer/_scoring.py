@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recollect.answer._regions import Region, join_passages
-from recollect.answer._units import Unit, quotable_units
+from recollect.answer._units import Unit, following, quotable_units
 from recollect.languages import language_of_part
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _MOST_EMBEDDED, _MOST_EMBEDDED_OF_READ = 32, 12
 _COVERAGE, _CONTEXT, _PASSAGE, _OLD = 0.25, 0.3, 0.15, 0.2
 #: The weight of the logarithm of the probability that the answer begins in a piece.
 READ = 0.05
+# A longer line before a list, or head of a table, counts for the choice and is not shown.
+_LONGEST_LEAD = 240
 # The logarithm counts as this at least; where nothing was read, it counts as it is on average for right answers.
 _LEAST_READ, _NOT_READ = -10.0, -2.6
 
@@ -77,6 +79,18 @@ class Evidence:
     def end_offset(self) -> int:
         """Just behind its last character."""
         return self.region.start_offset + self.unit.end
+
+    @property
+    def quotes(self) -> list[tuple[int, int]]:
+        """What is quoted for it, in characters of its region: the line that introduces it, itself, what it labels."""
+        unit = self.unit
+        end = following(self.region.text, unit)
+        lead = unit.lead_end - unit.lead_start
+        if not 0 < lead <= _LONGEST_LEAD or unit.lead_end > unit.quote_start:
+            return [(unit.quote_start, end)]
+        if not self.region.text[unit.lead_end : unit.quote_start].strip():
+            return [(unit.lead_start, end)]
+        return [(unit.lead_start, unit.lead_end), (unit.quote_start, end)]
 
 
 def gather(

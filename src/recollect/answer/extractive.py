@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from recollect.answer._language import language_of_passages
 from recollect.answer._scoring import Evidence, gather
-from recollect.answer._units import following
 from recollect.answer.absence import without_answer
 from recollect.answer.passages import helpful_passages
 from recollect.answer.refusal import RefusalRule, Support
@@ -33,8 +32,6 @@ _WITH_DIGITS = re.compile(r"\w*\d\w*(?:[-_./:]\w*\d\w*)*|[^\W\d]+(?:[-_./]\w+)*[
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
 # How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
 _USUAL_MARGIN = 0.26
-# A longer line before a list, or head of a table, counts for the choice and is not shown.
-_LONGEST_LEAD = 240
 # How Markdown and mail mark the lines of a quotation.
 _QUOTED_LINE = re.compile(r"\n[ \t]*(?:>[ \t]*)+")
 _LOOKS_LIKE_MARKER = re.compile(r"\[(\d+)\]")
@@ -120,7 +117,7 @@ def extract_answer(
             nearest=_nearest(reading, options.rule),
         )
     best = reading.evidence[0]
-    quotes = [_citation(marker, best.region, *span) for marker, span in enumerate(quoted(best), start=1)]
+    quotes = [_citation(marker, best.region, *span) for marker, span in enumerate(best.quotes, start=1)]
     text = " ".join(f"{_readable(quote.quote)} [{quote.marker}]" for quote in quotes)
     return Answer(question=question, text=text, outcome="answer", citations=tuple(quotes))
 
@@ -192,18 +189,6 @@ def _misses_number(question: str, passages: Sequence[RetrievedContext]) -> bool:
 def _without_thousands(text: str) -> str:
     """The text in small letters, with plain digits, and "3,000" as "3000"."""
     return _THOUSANDS.sub("", plain_digits(text)).casefold()
-
-
-def quoted(piece: Evidence) -> list[tuple[int, int]]:
-    """What is quoted for a piece, in characters of its region: the line that introduces it, itself, what it labels."""
-    unit = piece.unit
-    end = following(piece.region.text, unit)
-    lead = unit.lead_end - unit.lead_start
-    if not 0 < lead <= _LONGEST_LEAD or unit.lead_end > unit.quote_start:
-        return [(unit.quote_start, end)]
-    if not piece.region.text[unit.lead_end : unit.quote_start].strip():
-        return [(unit.lead_start, end)]
-    return [(unit.lead_start, unit.lead_end), (unit.quote_start, end)]
 
 
 def _nearest(reading: Reading, rule: RefusalRule) -> Nearest | None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.answer._regions import Region, join_passages
+from recollect.answer._regions import Region
 from recollect.answer._units import quotable_units
 from recollect.model.answer import Highlight, ShownPassage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from recollect.answer._scoring import Evidence
     from recollect.model import RetrievedContext
 
-#: So many passages at most, and so many characters of all of them: what people read before they search themselves.
-MOST_PASSAGES = 3
+#: So many places at most, and so many characters of all passages: what people read before they search themselves.
+MOST_PLACES = 3
 MOST_CHARACTERS = 1_200
+# So many are the best of the search, whole; then come the best pieces, at most so many, with what stands within so many
+# characters of them.
+_OF_THE_SEARCH, _MOST_PIECES, _NEAR = 2, 12, 200
 # With less room than this left, no further passage is begun.
 _FEWEST_CHARACTERS = 80
 
@@ -25,29 +28,26 @@ _FEWEST_CHARACTERS = 80
 def helpful_passages(
     evidence: Sequence[Evidence], passages: Sequence[RetrievedContext], *, language: str = "en"
 ) -> tuple[ShownPassage, ...]:
-    """The best passages, whole, as far as the room goes: what follows a label stands in them.
+    """The best two passages, whole, and then what stands around the best sentences, as far as the room goes.
+
+    A search judges a passage as a whole, and may put the one that answers further down.
 
     Args:
         evidence: The quotable pieces of the passages, best first; the best one of each is marked.
-        passages: Best first, as a search found them.
+        passages: Best first, as a search found them; the evidence is theirs.
         language: ISO 639-1 code, for sentence boundaries.
 
     Returns:
-        At most ``MOST_PASSAGES`` of together at most ``MOST_CHARACTERS`` characters, best first; those that touch are
-        one. Each is exact characters of its document, and none overlap. Empty without evidence.
+        Passages of at most ``MOST_PLACES`` places, together at most ``MOST_CHARACTERS`` characters, best first. Those
+        that touch are one passage; those that only a paragraph's end divides are two of one place. Each is exact
+        characters of its document, and none overlap. Empty without evidence.
     """
     if not evidence:
         return ()
-    regions = join_passages(passages)
     stretches: list[_Stretch] = []
     room = MOST_CHARACTERS
-    for passage in passages:
-        region = next(one for one in regions if any(own is passage for own in one.passages))
-        begin, end = _edges(passage.content)
-        if begin == end:
-            continue
-        at = passage.start_offset - region.start_offset
-        new = _Stretch(region, at + begin, at + end)
+    for new in _offers(evidence, passages):
+        region = new.region
         touched = next((one for one in stretches if one.touches(new)), None)
         if touched is not None:
             joined = _Stretch(region, min(touched.start, new.start), max(touched.end, new.end))
@@ -55,12 +55,44 @@ def helpful_passages(
             if grown <= room and not any(one.touches(joined) for one in stretches if one is not touched):
                 stretches[stretches.index(touched)] = joined
                 room -= grown
-        elif len(stretches) < MOST_PASSAGES and room >= _FEWEST_CHARACTERS:
+        elif room >= _FEWEST_CHARACTERS and _places([*stretches, new]) <= MOST_PLACES:
             if len(new) > room:
                 new = _cut(new, _best_of(evidence, new), room, language)
             stretches.append(new)
             room -= len(new)
     return tuple(_shown(marker, one, _best_of(evidence, one)) for marker, one in enumerate(stretches, start=1))
+
+
+def _offers(evidence: Sequence[Evidence], passages: Sequence[RetrievedContext]) -> Iterator[_Stretch]:
+    """The best passages of the search, whole; then the best pieces, with the whole ones around them."""
+    for passage in passages[:_OF_THE_SEARCH]:
+        regions = (one.region for one in evidence if any(own is passage for own in one.region.passages))
+        region = next(regions, None)
+        if region is not None:
+            begin, end = _edges(passage.content)
+            at = passage.start_offset - region.start_offset
+            yield _Stretch(region, at + begin, at + end)
+    for piece in evidence[:_MOST_PIECES]:
+        yield _around(piece, evidence)
+
+
+def _around(piece: Evidence, evidence: Sequence[Evidence]) -> _Stretch:
+    """A piece with what is quoted for it, and the whole pieces near it."""
+    start, end = piece.quotes[0][0], piece.quotes[-1][1]
+    near = [one.unit for one in evidence if one.region is piece.region]
+    first = min((unit.start for unit in near if unit.start >= start - _NEAR), default=start)
+    last = max((unit.end for unit in near if unit.end <= end + _NEAR), default=end)
+    return _Stretch(piece.region, min(start, first), max(end, last))
+
+
+def _places(stretches: Sequence[_Stretch]) -> int:
+    """How many of them do not go on where another one ends.
+
+    Chunks do not hold the line breaks between them, so that such passages cannot be joined exactly.
+    """
+    ends = {(one.region.document_id, one.region.start_offset + one.end) for one in stretches}
+    starts = [(one.region.document_id, one.region.start_offset + one.start) for one in stretches]
+    return sum(not any((document, start - gap) in ends for gap in (1, 2)) for document, start in starts)
 
 
 def _edges(text: str) -> tuple[int, int]:

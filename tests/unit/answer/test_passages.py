@@ -61,11 +61,36 @@ def test_a_sentence_that_is_longer_than_the_room_is_cut_and_its_mark_with_it():
     assert [(part.start_offset, part.end_offset) for part in last.highlights] == [(0, left)]
 
 
-def test_passages_stand_in_the_order_of_the_search_and_three_are_enough():
-    texts = ["Leave is granted.", "Days of leave are counted.", "Leave for a funeral in Lapland is a legend.", "Leave."]
+def test_the_best_two_passages_of_the_search_are_shown_and_then_the_best_of_the_others():
+    texts = [
+        "Leave is granted.",
+        "Days of leave are counted.",
+        "Leave is requested online.",
+        "Staff may travel. A funeral in Lapland gives two days of leave. Tell your manager.",
+        "Leave ends.",
+    ]
     found = [passage(text, document_id=rank, rank=rank, source=f"{rank}.md") for rank, text in enumerate(texts, 1)]
     reply = shown(QUESTION, found)
-    assert [(one.marker, one.source) for one in reply.passages] == [(1, "1.md"), (2, "2.md"), (3, "3.md")]
+    assert [(one.marker, one.source) for one in reply.passages] == [(1, "1.md"), (2, "2.md"), (3, "4.md")]
+    assert reply.passages[2].text == texts[3]
+
+
+def test_of_a_long_passage_that_the_search_put_last_what_stands_around_its_best_sentence_is_shown():
+    filler = "The canteen serves soup on some of the days that employees work in the office. " * 30
+    text = f"{filler}A funeral in Lapland gives two days of leave. {filler}"
+    others = [passage(f"Leave is {word}.", document_id=rank, rank=rank) for rank, word in ((1, "granted"), (2, "paid"))]
+    *_, last = shown(QUESTION, [*others, passage(text, document_id=3, rank=3)]).passages
+    (part,) = last.highlights
+    assert text[part.start_offset : part.end_offset] == "A funeral in Lapland gives two days of leave."
+    assert last.start_offset < part.start_offset - 100 and part.end_offset + 100 < last.end_offset
+
+
+def test_passages_that_a_paragraphs_end_divides_are_of_one_place():
+    text = "Leave is granted.\n\nDays of leave are counted.\n\nLeave is requested."
+    cuts = [(0, 17), (19, 45), (47, 66)]
+    found = [passage(text, start=start, end=end, rank=rank) for rank, (start, end) in enumerate(cuts, 1)]
+    found += [passage(f"Leave is {rank}.", document_id=rank, rank=rank) for rank in (4, 5, 6)]
+    assert [one.document_id for one in shown(QUESTION, found).passages] == [1, 1, 1, 4, 5]
 
 
 def test_a_passage_tells_which_collection_and_server_it_is_of_and_why_it_is_not_the_last_word():
@@ -215,7 +240,10 @@ def test_whatever_is_shown_is_the_documents_own_and_short(contents, question, da
     reply = shown(question, found)
     assert (reply.outcome == "passages") == bool(reply.passages) and reply.outcome != "answer"
     assert [one.marker for one in reply.passages] == list(range(1, len(reply.passages) + 1))
-    assert len(reply.passages) <= 3 and sum(len(one.text) for one in reply.passages) <= 1_200
+    assert sum(len(one.text) for one in reply.passages) <= 1_200
+    starts = [(one.document_id, one.start_offset) for one in reply.passages]
+    ends = {(one.document_id, one.end_offset + gap) for one in reply.passages for gap in (1, 2)}
+    assert sum(start not in ends for start in starts) <= 3
     for one in reply.passages:
         assert one.text.strip() and documents[one.document_id][one.start_offset : one.end_offset] == one.text
         assert all(one.start_offset <= part.start_offset < part.end_offset <= one.end_offset for part in one.highlights)
