@@ -183,6 +183,8 @@ def _rows(text: str, cells: Sequence[Block]) -> Iterator[Block]:
 
 
 MAX_UNIT_CHARS = 600
+# An item that is longer is quoted by sentences.
+_LONGEST_ITEM = 240
 _BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
 _QUOTE_MARK = re.compile(r"\s*(?:>\s*)+")
 # A fenced block, or the paragraph, list or table below a label.
@@ -312,11 +314,11 @@ def _row(text: str, block: Block, *, lead: tuple[int, int], heading: str) -> Ite
 
 
 def _sentences(text: str, block: Block, *, language: str, whole: bool) -> Iterator[Unit]:
-    """The block's sentences; a block that must stay whole is cut only where it is too long to quote."""
+    """The block's sentences; a block that is better read whole is cut only where it is long."""
     marker = _BULLET.match(text, block.start, block.end) if whole else _QUOTE_MARK.match(text, block.start, block.end)
     begin = marker.end() if marker else block.start
     start, end = _trimmed(text, begin, block.end)
-    if whole and end - start <= MAX_UNIT_CHARS:
+    if whole and end - start <= _LONGEST_ITEM:
         spans = [(start, end)]
     else:
         spans = [(begin + a, begin + b) for a, b in sentence_spans(text[begin : block.end], language)]

@@ -27,6 +27,14 @@ def test_rows_and_items_know_what_they_belong_to():
     assert units["Birth of a child | 3"].heading == "Sick leave"
 
 
+def test_a_long_item_is_quoted_by_sentences_and_each_has_the_lists_opening_line():
+    rules = " ".join(f"Rule {number} says that a vote is open for at least {number} days." for number in range(1, 6))
+    units = quotable_units(f"In the second stage:\n\n- {rules}\n- The vote is open.\n")
+    assert [unit.lead for unit in units[1:]] == ["In the second stage:"] * 6
+    assert [unit.kind for unit in units[1:]] == ["item"] * 6
+    assert units[2].end - units[2].start < 60
+
+
 def test_headings_in_capitals_and_known_titles_are_left_out():
     text = "SICK LEAVE\nCall your manager.\n\nCertificates And Forms\nBring them."
     assert quotes(text, headings=["Certificates and forms"]) == ["Call your manager.", "Bring them."]
