@@ -56,10 +56,10 @@ def helpful_passages(
                 stretches[stretches.index(touched)] = joined
                 room -= grown
         elif room >= _FEWEST_CHARACTERS and _places([*stretches, new]) <= MOST_PLACES:
-            if len(new) > room:
-                new = _cut(new, _best_of(evidence, new), room, language)
-            stretches.append(new)
-            room -= len(new)
+            new = new if len(new) <= room else _cut(new, _best_of(evidence, new), room, language)
+            if len(new):
+                stretches.append(new)
+                room -= len(new)
     return tuple(_shown(marker, one, _best_of(evidence, one)) for marker, one in enumerate(stretches, start=1))
 
 
@@ -132,12 +132,15 @@ def _best_of(evidence: Sequence[Evidence], stretch: _Stretch) -> tuple[int, int]
 
 
 def _cut(stretch: _Stretch, best: tuple[int, int] | None, room: int, language: str) -> _Stretch:
-    """The stretch from its beginning, or from its best piece on where that would be cut off; whole sentences."""
+    """The whole sentences that fit, from the beginning on, or from the best one where that would be cut off.
+
+    Empty where not even one fits.
+    """
     region = stretch.region
     start = best[0] if best is not None and best[1] > stretch.start + room else stretch.start
     ends = [unit.end for unit in quotable_units(region.text, language=language)]
-    end = max((end for end in ends if start < end <= min(start + room, stretch.end)), default=start + room)
-    return _Stretch(region, start, min(end, stretch.end))
+    end = max((end for end in ends if start < end <= min(start + room, stretch.end)), default=start)
+    return _Stretch(region, start, end)
 
 
 def _shown(marker: int, stretch: _Stretch, best: tuple[int, int] | None) -> ShownPassage:

@@ -52,13 +52,15 @@ def test_what_follows_a_label_is_shown_with_it():
     assert "serverctl restart --all" in one.text
 
 
-def test_a_sentence_that_is_longer_than_the_room_is_cut_and_its_mark_with_it():
+def test_no_sentence_is_cut_and_what_does_not_fit_leaves_its_room_to_others():
     long = "Leave" + " for those who travel to a funeral in Lapland" * 11 + "."
     found = [passage(f"{long} ", document_id=rank, rank=rank) for rank in (1, 2, 3)]
-    *_, last = shown(QUESTION, found).passages
-    left = 1_200 - 2 * len(long)
-    assert (last.document_id, last.text) == (3, long[:left])
-    assert [(part.start_offset, part.end_offset) for part in last.highlights] == [(0, left)]
+    found.append(passage("Leave for a funeral is paid.", document_id=4, rank=4))
+    reply = shown(QUESTION, found)
+    assert [(one.document_id, one.text) for one in reply.passages] == [
+        *((rank, long) for rank in (1, 2)),
+        (4, "Leave for a funeral is paid."),
+    ]
 
 
 def test_the_best_two_passages_of_the_search_are_shown_and_then_the_best_of_the_others():
