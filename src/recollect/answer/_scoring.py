@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 # Of more pieces, those that fit least so far are not embedded, which is what takes time: by their words alone, or by
 # what the reader says of them too.
 _MOST_EMBEDDED, _MOST_EMBEDDED_OF_READ = 32, 12
-# What a piece gains beside its similarity to the question: by holding all of the question's terms, in its text or its
-# heading; by having them in its section or its document's title too; by standing in the best passage. And how much
-# better than others it must be where a newer document or version is known.
-_COVERAGE, _CONTEXT, _PASSAGE, _OLD = 0.25, 0.3, 0.15, 0.2
+# What a piece gains beside its similarity to the question: by holding all of the question's terms, in its text, its
+# section or its document's title; by standing in the best passage; by introducing a command, list or table. And how
+# much better than others it must be where a newer document or version is known.
+_CONTEXT, _PASSAGE, _LABEL, _OLD = 0.9, 0.45, 0.2, 0.5
 #: The weight of the logarithm of the probability that the answer begins in a piece.
-READ = 0.05
+READ = 0.07
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
 # The logarithm counts as this at least; where nothing was read, it counts as it is on average for right answers.
-_LEAST_READ, _NOT_READ = -10.0, -2.6
+_LEAST_READ, _NOT_READ = -10.0, -3.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,6 @@ class Evidence:
         text: What it is judged by: the piece with its heading and the line that introduces it.
         terms: The terms of that.
         context: Its terms with those of its section and of its document's title and path.
-        coverage: The share of the question's terms, weighted by rarity, among ``terms``, 0 to 1.
         similarity: Cosine similarity of question and piece; 0 where the model does not know the language.
         by_meaning: Whether the similarity is known and counts.
         score: How well it fits, together.
@@ -59,7 +58,6 @@ class Evidence:
     text: str
     terms: frozenset[str]
     context: frozenset[str]
-    coverage: float
     similarity: float
     by_meaning: bool
     score: float
@@ -173,7 +171,7 @@ def _pieces(region: Region, terms: _Terms, language: str, *, judged: bool) -> li
         parts = [part for part in (heading, unit.lead, region.text[unit.quote_start : unit.end]) if part]
         own = frozenset[str]().union(*map(terms.of, parts))
         around = terms.of(f"{section or ''}\n{passage.title}\n{passage.source}")
-        found.append(Evidence(region, unit, section, " ".join(parts), own, own | around, 0.0, 0.0, judged, 0.0))
+        found.append(Evidence(region, unit, section, " ".join(parts), own, own | around, 0.0, judged, 0.0))
     return found
 
 
@@ -185,16 +183,15 @@ def _scored(
     piece: Evidence, wanted: dict[str, float], strengths: dict[int, float], read: Callable[[Evidence], float]
 ) -> Evidence:
     """All that is known of a piece before it is embedded."""
-    covered = coverage(wanted, piece.terms)
     passages = piece.region.covering(piece.start_offset, piece.end_offset)
     score = (
-        _COVERAGE * covered
-        + _CONTEXT * coverage(wanted, piece.context)
+        _CONTEXT * coverage(wanted, piece.context)
         + _PASSAGE * max(strengths[id(passage)] for passage in passages)
+        + _LABEL * (following(piece.region.text, piece.unit) > piece.unit.end)
         + (READ * read(piece) if piece.by_meaning else 0.0)
     )
     old = any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes)
-    return replace(piece, coverage=covered, score=score, old=old)
+    return replace(piece, score=score, old=old)
 
 
 class _Terms:

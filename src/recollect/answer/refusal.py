@@ -52,14 +52,14 @@ class RefusalRule:
         threshold: From 0 (always answers) to 1 (never does).
     """
 
-    bias: float = -2.35
-    score_weight: float = 1.4
-    margin_weight: float = 4.1
-    missing_number_penalty: float = 3.3
-    words_weight: float = 13.0
-    words_score: float = 0.37
+    bias: float = -3.0
+    score_weight: float = 1.5
+    margin_weight: float = 2.2
+    missing_number_penalty: float = 2.7
+    words_weight: float = 8.4
+    words_score: float = 0.88
     min_relevance: float = 0.12
-    threshold: float = 0.45
+    threshold: float = 0.42
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:

@@ -35,7 +35,7 @@ def test_a_threshold_out_of_range(threshold):
 
 
 def test_a_number_that_is_missing_costs_whether_meaning_or_words_decide():
-    for supported in (Support(score=1.5, margin=0.3), Support(score=0.5, by_meaning=False)):
+    for supported in (Support(score=1.5, margin=0.3), Support(score=1.1, by_meaning=False)):
         assert not RULE.refuses(supported)
         assert RULE.refuses(replace(supported, missing_number=True))
 
