@@ -12,6 +12,7 @@ where the piece that comes first would be a right answer.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from recollect.answer.refusal import RefusalRule
 FEATURES = ("score", "margin", "missing_number")
 THRESHOLDS = (0.3, 0.35, 0.4, 0.45, 0.5)
 COVERAGES = (0.1, 0.2, 0.3, 0.5, 1.0)
-READ_WEIGHTS = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2)
+READ_WEIGHTS = (0.05, 0.1, 0.15)
 RIDGE = 0.01
 
 
@@ -50,7 +51,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=Path, required=True, help="a checkout for each family, under its name")
     folder: Path = parser.parse_args().files
-    names = sorted(path.parent.name for path in QUESTIONS.glob(f"{DEVELOPMENT}*/source.json"))
+    sources = {path.parent.name: json.loads(path.read_text()) for path in QUESTIONS.glob("*/source.json")}
+    chosen_on = (name for name, source in sources.items() if source.get("use") == "development")
+    names = sorted({*chosen_on, *(name for name in sources if name.startswith(DEVELOPMENT))})
     found: dict[tuple[bool, float], list[Example]] = {}
     for name in names:
         checkout = folder / name

@@ -10,8 +10,9 @@ files, and of neighbouring facts that would be wrong. The files themselves are n
     python benchmarks/families.py --files ../families [--family NAME …] [--wrong]
 
 ``--files`` holds a checkout for each family, under the family's name. Families whose names begin with ``dev_`` are
-those that the rules were chosen on; the reader was trained on those whose source says so (``"use": "training"``). Of
-the others each run is added to ``questions/ledger.jsonl``, and only a family's first is fresh.
+those that the rules were chosen on, and so are those whose source has ``"use": "development"``; the reader was trained
+on those that have ``"use": "training"``. Of the others each run is added to ``questions/ledger.jsonl``, and only a
+family's first is fresh.
 
 Systems, on the same searches: ``recollect``, as installed; ``first``: the first passage is always the answer;
 ``never``: there is never one. An outcome ``answer`` is
@@ -121,18 +122,18 @@ class Family:
     documents: list[Document] = field(default_factory=list)
     contents: dict[str, str] = field(default_factory=dict)
     sha256: str = ""
-    trained: bool = False
+    use: str = ""
 
     @property
     def fresh(self) -> bool:
-        return not self.name.startswith(DEVELOPMENT) and not self.trained
+        return not self.name.startswith(DEVELOPMENT) and not self.use
 
 
 def read_family(name: str, folder: Path) -> Family:
     """The questions, and the files, whose bytes must be those that the questions were written of."""
     source = json.loads((QUESTIONS / name / "source.json").read_text(encoding="utf-8"))
     folder = folder / "files" if (folder / "files").is_dir() else folder
-    family = Family(name, folder, trained=source.get("use") == "training")
+    family = Family(name, folder, use=source.get("use", ""))
     written: dict[str, str] = {}
     for path, sha256 in source["files"].items():
         data = (folder / path).read_bytes()

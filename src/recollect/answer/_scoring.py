@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 # what the reader says of them too.
 _MOST_EMBEDDED, _MOST_EMBEDDED_OF_READ = 32, 12
 # What a piece gains beside its similarity to the question: by holding all of the question's terms, in its text, its
-# section or its document's title; by standing in the best passage; by introducing a command, list or table. And how
-# much better than others it must be where a newer document or version is known.
-_CONTEXT, _PASSAGE, _LABEL, _OLD = 0.9, 0.45, 0.2, 0.5
+# section or its document's title (more where words decide alone); by standing in the best passage; by introducing a
+# command, list or table. And how much better than others it must be where a newer document or version is known.
+_CONTEXT, _CONTEXT_ALONE, _PASSAGE, _LABEL, _OLD = 0.5, 1.0, 0.45, 0.25, 0.5
 #: The weight of the logarithm of the probability that the answer begins in a piece.
-READ = 0.07
+READ = 0.1
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
 # The logarithm counts as this at least; where nothing was read, it counts as it is on average for right answers.
-_LEAST_READ, _NOT_READ = -10.0, -3.1
+_LEAST_READ, _NOT_READ = -10.0, -1.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def _scored(
     """All that is known of a piece before it is embedded."""
     passages = piece.region.covering(piece.start_offset, piece.end_offset)
     score = (
-        _CONTEXT * coverage(wanted, piece.context)
+        (_CONTEXT if piece.by_meaning else _CONTEXT_ALONE) * coverage(wanted, piece.context)
         + _PASSAGE * max(strengths[id(passage)] for passage in passages)
         + _LABEL * (following(piece.region.text, piece.unit) > piece.unit.end)
         + (READ * read(piece) if piece.by_meaning else 0.0)

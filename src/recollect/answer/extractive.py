@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _WITH_DIGITS = re.compile(r"\w*\d\w*(?:[-_./:]\w*\d\w*)*|[^\W\d]+(?:[-_./]\w+)*[-_./]\w*\d\w*")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
 # How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
-_USUAL_MARGIN = 0.33
+_USUAL_MARGIN = 0.3
 # How Markdown and mail mark the lines of a quotation.
 _QUOTED_LINE = re.compile(r"\n[ \t]*(?:>[ \t]*)+")
 _LOOKS_LIKE_MARKER = re.compile(r"\[(\d+)\]")

@@ -52,14 +52,14 @@ class RefusalRule:
         threshold: From 0 (always answers) to 1 (never does).
     """
 
-    bias: float = -3.05
-    score_weight: float = 1.53
-    margin_weight: float = 2.56
-    missing_number_penalty: float = 3.7
-    words_weight: float = 8.4
-    words_score: float = 0.84
+    bias: float = -3.2
+    score_weight: float = 1.9
+    margin_weight: float = 2.4
+    missing_number_penalty: float = 2.8
+    words_weight: float = 7.5
+    words_score: float = 0.94
     min_relevance: float = 0.12
-    threshold: float = 0.5
+    threshold: float = 0.4
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
