@@ -56,8 +56,7 @@ def main() -> None:
     names = sorted({*chosen_on, *(name for name in sources if name.startswith(DEVELOPMENT))})
     found: dict[tuple[bool, float], list[Example]] = {}
     for name in names:
-        checkout = folder / name
-        family = read_family(name, checkout / "files" if (checkout / "files").is_dir() else checkout)
+        family = read_family(name, folder / name)
         with store_folder() as data_dir, Asked(family, data_dir) as asked:
             for key, examples in _examples(asked):
                 found.setdefault(key, []).extend(examples)
