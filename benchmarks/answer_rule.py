@@ -19,7 +19,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from families import DEVELOPMENT, QUESTIONS, Asked, Family, Question, Reply, Span, Verdict, figures, judge, read_family
+from families import QUESTIONS, Asked, Family, Question, Reply, Span, Verdict, figures, judge, read_family
 from harness import machine, say, store_folder, table, versions
 
 from recollect.answer import _scoring, extractive
@@ -52,8 +52,7 @@ def main() -> None:
     parser.add_argument("--files", type=Path, required=True, help="a checkout for each family, under its name")
     folder: Path = parser.parse_args().files
     sources = {path.parent.name: json.loads(path.read_text()) for path in QUESTIONS.glob("*/source.json")}
-    chosen_on = (name for name, source in sources.items() if source.get("use") == "development")
-    names = sorted({*chosen_on, *(name for name in sources if name.startswith(DEVELOPMENT))})
+    names = sorted(name for name, source in sources.items() if source.get("use") == "development")
     found: dict[tuple[bool, float], list[Example]] = {}
     for name in names:
         family = read_family(name, folder / name)

@@ -9,10 +9,9 @@ files, and of neighbouring facts that would be wrong. The files themselves are n
     git clone https://github.com/OWNER/NAME && git -C NAME checkout COMMIT
     python benchmarks/families.py --files ../families [--family NAME …] [--wrong]
 
-``--files`` holds a checkout for each family, under the family's name. Families whose names begin with ``dev_`` are
-those that the rules were chosen on, and so are those whose source has ``"use": "development"``; the reader was trained
-on those that have ``"use": "training"``. Of the others each run is added to ``questions/ledger.jsonl``, and only a
-family's first is fresh.
+``--files`` holds a checkout for each family, under the family's name. The rules were chosen on families whose source
+has ``"use": "development"``, and the reader was trained on those with ``"use": "training"``. Of the others each run is
+added to ``questions/ledger.jsonl``, and only a family's first is fresh.
 
 Systems, on the same searches: ``recollect``, as installed; ``first``: the first passage is always the answer;
 ``never``: there is never one. An outcome ``answer`` is
@@ -49,7 +48,6 @@ from recollect.documents.reader import read_file
 
 QUESTIONS = Path(__file__).parent / "questions"
 LEDGER = QUESTIONS / "ledger.jsonl"
-DEVELOPMENT = "dev_"
 #: Of questions with an answer, and of near misses.
 KINDS = {
     "fact": 8,
@@ -126,7 +124,7 @@ class Family:
 
     @property
     def fresh(self) -> bool:
-        return not self.name.startswith(DEVELOPMENT) and not self.use
+        return not self.use
 
 
 def read_family(name: str, folder: Path) -> Family:
