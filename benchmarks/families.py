@@ -129,25 +129,30 @@ class Family:
 
 def read_family(name: str, folder: Path) -> Family:
     """The questions, and the files, whose bytes must be those that the questions were written of."""
-    source = json.loads((QUESTIONS / name / "source.json").read_text(encoding="utf-8"))
-    folder = folder / "files" if (folder / "files").is_dir() else folder
-    family = Family(name, folder, use=source.get("use", ""))
-    written: dict[str, str] = {}
-    for path, sha256 in source["files"].items():
-        data = (folder / path).read_bytes()
-        if hashlib.sha256(data).hexdigest() != sha256:
-            raise SystemExit(f"{folder / path} is not as of {source['repository']}@{source['commit']}.")
-        written[path] = data.decode()
-        family.documents.append(read_file(folder / path, source=path))
-        family.contents[path] = family.documents[-1].content
+    family, place = read_files(QUESTIONS / name, folder)
     questions = (QUESTIONS / name / "questions.jsonl").read_bytes()
     family.sha256 = hashlib.sha256(questions).hexdigest()
-    place = partial(_place, written, family.contents)
     family.questions = [_question(json.loads(line), place) for line in questions.decode().splitlines()]
     counted = Counter(question.kind for question in family.questions)
     if any(counted[kind] != count for kind, count in KINDS.items()) or any(counted[kind] != 4 for kind in NEAR_MISSES):
         raise SystemExit(f"{name} has other kinds of questions: {dict(counted)}.")
     return family
+
+
+def read_files(source: Path, folder: Path) -> tuple[Family, Callable[[Mapping], Span | None]]:
+    """The files that ``source.json`` in a folder names, and what finds a span of them in what was read."""
+    named = json.loads((source / "source.json").read_text(encoding="utf-8"))
+    folder = folder / "files" if (folder / "files").is_dir() else folder
+    family = Family(source.name, folder, use=named.get("use", ""))
+    written: dict[str, str] = {}
+    for path, sha256 in named["files"].items():
+        data = (folder / path).read_bytes()
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise SystemExit(f"{folder / path} is not as of {named['repository']}@{named['commit']}.")
+        written[path] = data.decode()
+        family.documents.append(read_file(folder / path, source=path))
+        family.contents[path] = family.documents[-1].content
+    return family, partial(_place, written, family.contents)
 
 
 def _question(row: Mapping, place: Callable[[Mapping], Span | None]) -> Question:

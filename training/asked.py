@@ -1,8 +1,9 @@
-"""Write examples of questions that people asked: ``python asked.py FILES DATA``, with recollect installed.
+"""Write examples of questions that were written by hand: ``python asked.py FILES DATA``, with recollect installed.
 
-FILES holds a checkout for each family of ``benchmarks/questions`` whose source says ``"use": "training"``, under its
-name. Each question is searched for in its family, as the reader meets it: the passages found that hold a part of the
-answer are answerable, and of the others the best ones are near misses.
+FILES holds a checkout, under its name, for each folder of ``questions``, and for each family of
+``benchmarks/questions`` whose source says ``"use": "training"``. Each question is searched for in its family, as the
+reader meets it: the passages found that hold a part of the answer are answerable, and of the others the best ones are
+near misses.
 """
 
 from __future__ import annotations
@@ -17,32 +18,52 @@ from pathlib import Path
 from edits import Example
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-from families import QUESTIONS, Asked, Family, Question, read_family
+from families import QUESTIONS, Asked, Family, Part, Question, read_family, read_files
 from harness import store_folder
 
 from recollect.model import RetrievedContext
 
 SEED = 28
-#: There are few of them: each is seen so often, and an answer twice as often.
-TIMES = 4
+FACTS = Path(__file__).parent / "questions"
 PASSAGES, NEAR_MISSES = 10, 4
 
 
 def main(files: Path, out: Path) -> None:
     """Search for the questions of all families that are trained on."""
     examples: list[Example] = []
-    for folder in sorted(QUESTIONS.iterdir()):
-        if folder.is_dir() and json.loads((folder / "source.json").read_text()).get("use") == "training":
-            family = read_family(folder.name, files / folder.name)
-            with store_folder() as data, Asked(family, data) as asked:
-                for question in family.questions:
-                    found = asked.rag.search(question.text).results[:PASSAGES]
-                    examples.extend(examples_of(family, question, found))
-    answered = [one for one in examples if one.start >= 0]
-    rows = (examples + answered) * TIMES
+    for family in _families(files):
+        with store_folder() as data, Asked(family, data) as asked:
+            for question in family.questions:
+                found = asked.rag.search(question.text).results[:PASSAGES]
+                examples.extend(examples_of(family, question, found))
+        print(family.name, len(examples), flush=True)
+    # There are far fewer answers than near misses: each is seen twice.
+    rows = examples + [one for one in examples if one.start >= 0]
     random.Random(SEED).shuffle(rows)
     (out / "train-asked.jsonl").write_text("".join(json.dumps(asdict(one)) + "\n" for one in rows))
-    print(len(answered), "with an answer,", len(examples) - len(answered), "without")
+
+
+def _families(files: Path) -> Iterator[Family]:
+    for folder in sorted(QUESTIONS.iterdir()):
+        if folder.is_dir() and json.loads((folder / "source.json").read_text()).get("use") == "training":
+            yield read_family(folder.name, files / folder.name)
+    for folder in sorted(FACTS.iterdir()):
+        yield read_facts(folder, files / folder.name)
+
+
+def read_facts(folder: Path, files: Path) -> Family:
+    """The questions of ``facts.jsonl``: of each fact some that it answers, and near misses that nothing answers."""
+    family, place = read_files(folder, files)
+    for line in (folder / "facts.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        span = place(row) if "start" in row else None
+        parts = (Part(family.contents[span.document][span.start : span.end], (span,)),) if span else ()
+        asked = row.get("questions", []) if parts else []
+        for text in asked:
+            family.questions.append(Question(f"{family.name}-{len(family.questions)}", text, "fact", parts, ()))
+        for text in row.get("near", []):
+            family.questions.append(Question(f"{family.name}-{len(family.questions)}", text, "near", (), ()))
+    return family
 
 
 def examples_of(family: Family, question: Question, found: list[RetrievedContext]) -> Iterator[Example]:
@@ -57,14 +78,20 @@ def examples_of(family: Family, question: Question, found: list[RetrievedContext
         for place in filter(None, places):
             start, end = place.start - passage.start_offset, place.end - passage.start_offset
             yield Example(family.name, "answer", heading, passage.content, question.text, start, end)
-        # What repeats a part in another place may answer too.
-        if missing < NEAR_MISSES and not any(part.text in passage.content for part in question.parts):
+        # What repeats a part in another place may answer too, and what holds the beginning of a long one.
+        other = any(part.text in passage.content or _begins(passage, part) for part in question.parts)
+        if missing < NEAR_MISSES and not other:
             missing += 1
             yield Example(family.name, "p-search", heading, passage.content, question.text)
 
 
 def _holds(passage: RetrievedContext, document: str, start: int, end: int) -> bool:
     return passage.source == document and passage.start_offset <= start < end <= passage.end_offset
+
+
+def _begins(passage: RetrievedContext, part: Part) -> bool:
+    places = [place for place in part.at if place.document == passage.source]
+    return any(passage.start_offset < place.end and place.start < passage.end_offset for place in places)
 
 
 if __name__ == "__main__":
