@@ -25,7 +25,7 @@ from harness import machine, say, store_folder, table, versions
 from recollect.answer import _scoring, extractive
 from recollect.answer.refusal import RefusalRule
 
-FEATURES = ("score", "margin", "missing_number")
+FEATURES = ("lead", "similarity", "read", "missing_number")
 THRESHOLDS = (0.3, 0.35, 0.4, 0.45, 0.5)
 COVERAGES = (0.1, 0.2, 0.3, 0.5, 1.0)
 READ_WEIGHTS = (0.05, 0.1, 0.15)
@@ -87,7 +87,8 @@ def _example(asked: Asked, question: Question, *, reads: bool) -> Example:
     with patch.object(extractive, "read", watched), patch.object(RefusalRule, "refuses", lambda *_: True):
         reply = asked.recollect(question.text)
     if not seen or seen[-1].support is None:
-        return Example(asked.family, question, (0.0, 0.0, 1.0), judge(asked.family, question, Reply("none")), reply)
+        nothing = judge(asked.family, question, Reply("none"))
+        return Example(asked.family, question, (-3.0, 0.0, -10.0, 1.0), nothing, reply)
     found = seen[-1]
     support, best = found.support, found.evidence[0]
     begin, source = best.region.start_offset, best.region.passages[0].source

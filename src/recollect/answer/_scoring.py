@@ -28,13 +28,15 @@ _MOST_EMBEDDED, _MOST_EMBEDDED_OF_READ = 32, 12
 # What a piece gains beside its similarity to the question: by holding all of the question's terms, in its text, its
 # section or its document's title (more where words decide alone); by standing in the best passage; by introducing a
 # command, list or table. And how much better than others it must be where a newer document or version is known.
-_CONTEXT, _CONTEXT_ALONE, _PASSAGE, _LABEL, _OLD = 0.5, 1.0, 0.45, 0.25, 0.5
+_CONTEXT, _CONTEXT_ALONE, _PASSAGE, _LABEL, _OLD = 0.7, 1.33, 0.6, 0.35, 0.7
 #: The weight of the logarithm of the probability that the answer begins in a piece.
-READ = 0.1
+READ = 0.17
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
-# The logarithm counts as this at least; where nothing was read, it counts as it is on average for right answers.
-_LEAST_READ, _NOT_READ = -10.0, -1.9
+# The logarithm counts as this at least.
+_LEAST_READ = -10.0
+#: Where nothing was read, it counts as it is on average for right answers.
+NOT_READ = -2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Evidence:
         terms: The terms of that.
         context: Its terms with those of its section and of its document's title and path.
         similarity: Cosine similarity of question and piece; 0 where the model does not know the language.
+        read: The logarithm of the probability that the answer begins in it.
         by_meaning: Whether the similarity is known and counts.
         score: How well it fits, together.
         old: Whether a newer document or version is known: then those nearly as good come before it.
@@ -61,6 +64,7 @@ class Evidence:
     similarity: float
     by_meaning: bool
     score: float
+    read: float = NOT_READ
     old: bool = False
 
     @property
@@ -139,7 +143,7 @@ def _readings(
 ) -> Callable[[Evidence], float]:
     """Read the passages; how likely it is that the answer begins in a piece, as a logarithm."""
     if reader is None:
-        return lambda _piece: _NOT_READ
+        return lambda _piece: NOT_READ
     headings = [passage.parts[0].section or "" for passage in passages]
     found = reader.read(question, [passage.content for passage in passages], headings)
     by_passage = {id(passage): reading for passage, reading in zip(passages, found, strict=True)}
@@ -150,7 +154,7 @@ def _readings(
         within = max(
             by_passage[id(one)].begins_within(start - one.start_offset, end - one.start_offset) for one in covering
         )
-        return _NOT_READ if within == -math.inf else max(_LEAST_READ, within)
+        return NOT_READ if within == -math.inf else max(_LEAST_READ, within)
 
     return read
 
@@ -184,14 +188,15 @@ def _scored(
 ) -> Evidence:
     """All that is known of a piece before it is embedded."""
     passages = piece.region.covering(piece.start_offset, piece.end_offset)
+    begins = read(piece)
     score = (
         (_CONTEXT if piece.by_meaning else _CONTEXT_ALONE) * coverage(wanted, piece.context)
         + _PASSAGE * max(strengths[id(passage)] for passage in passages)
         + _LABEL * (following(piece.region.text, piece.unit) > piece.unit.end)
-        + (READ * read(piece) if piece.by_meaning else 0.0)
+        + (READ * begins if piece.by_meaning else 0.0)
     )
     old = any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes)
-    return replace(piece, score=score, old=old)
+    return replace(piece, score=score, read=begins, old=old)
 
 
 class _Terms:

@@ -1,7 +1,7 @@
 """When the evidence is strong enough to answer: a rule with few parameters, chosen by measurement.
 
-The rule is a logistic model over three features of the evidence, fitted on four families of documents and measured on
-others (``benchmarks/families.py``); ``docs/how-to/answers.md`` holds the figures.
+The rule is a logistic model over four features of the evidence, fitted on families of documents that the reader was
+not trained on (``benchmarks/answer_rule.py``); ``docs/how-to/answers.md`` holds the figures.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from recollect.answer._scoring import NOT_READ
 from recollect.errors import UsageError
 
 
@@ -19,7 +20,10 @@ class Support:
 
     Attributes:
         score: What the best piece is ordered by: its similarity, its words and where it stands, together.
-        margin: How much better it is than the next one.
+        lead: How far it is ahead of all others: the logarithm of its share of their weights, which grow exponentially
+            with what they are ordered by; 0 where there are no others.
+        similarity: Cosine similarity of the question and the best piece.
+        read: The logarithm of the probability that the answer begins in it, as the reader says.
         missing_number: The question names a number or an identifier (``2027``, ``ERR-4012``) that no passage holds.
         relevance: The most relevant passage's (`recollect.model.RetrievedContext.relevance`); None where no passage has
             any.
@@ -27,7 +31,9 @@ class Support:
     """
 
     score: float
-    margin: float = 0.0
+    lead: float = 0.0
+    similarity: float = 0.0
+    read: float = NOT_READ
     missing_number: bool = False
     relevance: float | None = None
     by_meaning: bool = True
@@ -37,14 +43,15 @@ class Support:
 class RefusalRule:
     """Answers where the estimated probability that the evidence answers the question reaches ``threshold``.
 
-    The probability is the logistic function of ``bias + score_weight * score + margin_weight * margin``, less
-    ``missing_number_penalty`` where it applies. The weights belong to the local MiniLM model; another embedding model
-    has another range of similarities and wants a calibration of its own.
+    The probability is the logistic function of ``bias + lead_weight * lead + similarity_weight * similarity
+    + read_weight * read``, less ``missing_number_penalty`` where it applies. The weights belong to the local MiniLM
+    model; another embedding model has another range of similarities and wants a calibration of its own.
 
     Attributes:
-        bias: Added to every score; lower answers less.
-        score_weight: Weight of the best piece's score.
-        margin_weight: Weight of how much better it is than the next one.
+        bias: Added to every probability's logarithm of odds; lower answers less.
+        lead_weight: Weight of how far the best piece is ahead.
+        similarity_weight: Weight of its similarity.
+        read_weight: Weight of what the reader says of it.
         missing_number_penalty: What a number or an identifier that no passage holds costs.
         words_weight: How steeply words decide alone, in a language that the model does not know.
         words_score: What they must reach.
@@ -52,14 +59,15 @@ class RefusalRule:
         threshold: From 0 (always answers) to 1 (never does).
     """
 
-    bias: float = -3.2
-    score_weight: float = 1.9
-    margin_weight: float = 2.4
-    missing_number_penalty: float = 2.8
-    words_weight: float = 7.5
-    words_score: float = 0.94
+    bias: float = -0.1
+    lead_weight: float = 1.1
+    similarity_weight: float = 1.35
+    read_weight: float = 0.37
+    missing_number_penalty: float = 2.2
+    words_weight: float = 5.6
+    words_score: float = 1.25
     min_relevance: float = 0.12
-    threshold: float = 0.4
+    threshold: float = 0.45
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
@@ -70,7 +78,13 @@ class RefusalRule:
         penalty = self.missing_number_penalty * support.missing_number
         if not support.by_meaning:
             return _logistic(self.words_weight * (support.score - self.words_score) - penalty)
-        return _logistic(self.bias + self.score_weight * support.score + self.margin_weight * support.margin - penalty)
+        return _logistic(
+            self.bias
+            + self.lead_weight * support.lead
+            + self.similarity_weight * support.similarity
+            + self.read_weight * support.read
+            - penalty
+        )
 
     def refuses(self, support: Support) -> bool:
         """Whether no answer should be given."""

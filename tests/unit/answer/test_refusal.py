@@ -10,22 +10,36 @@ from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
 
 RULE = RefusalRule()
-scores, margins = st.floats(0, 1.7), st.floats(0, 1)
+SURE = Support(score=1.5, lead=-0.2, similarity=0.8, read=-0.3)
+shares, similarities, logarithms, scores = st.floats(-4, 0), st.floats(-0.2, 1), st.floats(-10, 0), st.floats(0, 1.7)
 
 
-@given(scores, scores, margins, margins, st.booleans(), st.booleans())
-def test_more_support_never_turns_an_answer_into_a_refusal(score, more, margin, further, missing, by_meaning):
-    weaker = Support(score=min(score, more), margin=min(margin, further), missing_number=missing, by_meaning=by_meaning)
-    stronger = Support(score=max(score, more), margin=max(margin, further), by_meaning=by_meaning)
+@given(shares, shares, similarities, similarities, logarithms, logarithms, st.booleans())
+def test_more_support_never_turns_an_answer_into_a_refusal(lead, ahead, similarity, nearer, read, surer, missing):
+    weaker = Support(
+        score=1.0,
+        lead=min(lead, ahead),
+        similarity=min(similarity, nearer),
+        read=min(read, surer),
+        missing_number=missing,
+    )
+    stronger = Support(score=1.0, lead=max(lead, ahead), similarity=max(similarity, nearer), read=max(read, surer))
     assert RULE.probability(stronger) >= RULE.probability(weaker)
     assert RULE.refuses(weaker) or not RULE.refuses(stronger)
 
 
+@given(scores, scores, st.booleans())
+def test_more_words_never_turn_an_answer_into_a_refusal(score, more, missing):
+    weaker = Support(score=min(score, more), missing_number=missing, by_meaning=False)
+    stronger = Support(score=max(score, more), by_meaning=False)
+    assert RULE.probability(stronger) >= RULE.probability(weaker)
+
+
 def test_the_ends():
-    assert RULE.refuses(Support(score=0.3))
-    assert not RULE.refuses(Support(score=1.5, margin=0.3))
+    assert RULE.refuses(Support(score=0.3, lead=-3.0, similarity=0.1, read=-9.0))
+    assert not RULE.refuses(SURE)
     assert not RefusalRule(threshold=0).refuses(Support(score=0.0, missing_number=True))
-    assert RefusalRule(threshold=1).refuses(Support(score=1.7, margin=1.0))
+    assert RefusalRule(threshold=1).refuses(SURE)
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1])
@@ -35,7 +49,7 @@ def test_a_threshold_out_of_range(threshold):
 
 
 def test_a_number_that_is_missing_costs_whether_meaning_or_words_decide():
-    for supported in (Support(score=1.5, margin=0.3), Support(score=1.1, by_meaning=False)):
+    for supported in (SURE, Support(score=1.5, by_meaning=False)):
         assert not RULE.refuses(supported)
         assert RULE.refuses(replace(supported, missing_number=True))
 
