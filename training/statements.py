@@ -3,6 +3,7 @@
 FILES holds a checkout, under its name, for each folder of ``questions``. A line of its ``statements.jsonl`` names a
 stretch of a file, statements that it supports, and wrong ones, each with one mistake of a named kind. The statement
 takes the place of the question: the stretch, with some of the lines around it, "answers" it where it supports it.
+``dense.jsonl`` has the same over short invented documents, which are in the file itself.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def main(files: Path, out: Path) -> None:
     for path in sorted(FOLDERS.glob("*/statements.jsonl")):
         use = "held-out" if path.parent.name in HELD_OUT else "train"
         made[use] += examples(path, files / path.parent.name, dice)
+    made["train"] += invented(FOLDERS.parent / "dense.jsonl")
     for use, rows in made.items():
         dice.shuffle(rows)
         (out / f"{use}-statements.jsonl").write_text("".join(json.dumps(asdict(one)) + "\n" for one in rows))
@@ -54,6 +56,18 @@ def examples(path: Path, folder: Path, dice: random.Random) -> Iterator[Example]
         elsewhere = text[begin : begin + ELSEWHERE]
         if begin >= row["end"] or begin + ELSEWHERE <= row["start"]:
             yield Example("statement", "s-elsewhere", "", elsewhere, row["supported"][0])
+
+
+def invented(path: Path) -> Iterator[Example]:
+    """The statements over invented documents; where in them the evidence stands is not told."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        passage = row["passage"]
+        for said in row["supported"]:
+            yield Example("statement", "answer", "", passage, said, 0, len(passage))
+        for wrong in row["wrong"]:
+            for kind, said in wrong.items():
+                yield Example("statement", f"s-{kind}", "", passage, said)
 
 
 def around(text: str, start: int, end: int, width: int) -> str:
