@@ -33,10 +33,10 @@ _CONTEXT, _CONTEXT_ALONE, _PASSAGE, _LABEL, _OLD = 0.7, 1.33, 0.6, 0.35, 0.7
 READ = 0.17
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
-# The logarithm counts as this at least.
-_LEAST_READ = -10.0
-#: Where nothing was read, it counts as it is on average for right answers.
-NOT_READ = -2.0
+# The logarithm counts as this at least, and as this for a piece that the reader did not come to.
+_LEAST_READ, _UNREAD = -10.0, -2.0
+#: Where nothing is read it counts as this for all pieces: so few wrong answers come of it as where the reader is asked.
+NOT_READ = -0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _readings(
         within = max(
             by_passage[id(one)].begins_within(start - one.start_offset, end - one.start_offset) for one in covering
         )
-        return NOT_READ if within == -math.inf else max(_LEAST_READ, within)
+        return _UNREAD if within == -math.inf else max(_LEAST_READ, within)
 
     return read
 
