@@ -96,7 +96,7 @@ def _example(asked: Asked, question: Question, *, reads: bool) -> Example:
     return Example(
         asked.family,
         question,
-        tuple(float(getattr(support, name)) for name in FEATURES),
+        tuple(float(getattr(support, name) or 0) for name in FEATURES),
         judge(asked.family, question, Reply("answer", quotes)),
         reply,
     )

@@ -26,17 +26,18 @@ if TYPE_CHECKING:
 # what the reader says of them too.
 _MOST_EMBEDDED, _MOST_EMBEDDED_OF_READ = 32, 12
 # What a piece gains beside its similarity to the question: by holding all of the question's terms, in its text, its
-# section or its document's title (more where words decide alone); by standing in the best passage; by introducing a
-# command, list or table. And how much better than others it must be where a newer document or version is known.
-_CONTEXT, _CONTEXT_ALONE, _PASSAGE, _LABEL, _OLD = 0.7, 1.33, 0.6, 0.35, 0.7
+# section or its document's title (twice as much where words decide alone); by standing in the best passage; by
+# introducing a command, list or table: where the reader is asked, and where it is not.
+_CONTEXT, _PASSAGE, _LABEL = 0.7, 0.6, 0.35
+_CONTEXT_ALONE, _PASSAGE_ALONE, _LABEL_ALONE = 0.5, 0.45, 0.25
+# How much better than others a piece must be where a newer document or version is known.
+_OLD = 0.7
 #: The weight of the logarithm of the probability that the answer begins in a piece.
 READ = 0.17
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
 # The logarithm counts as this at least, and as this for a piece that the reader did not come to.
 _LEAST_READ, _UNREAD = -10.0, -2.0
-#: Where nothing is read it counts as this for all pieces: so few wrong answers come of it as where the reader is asked.
-NOT_READ = -0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Evidence:
         terms: The terms of that.
         context: Its terms with those of its section and of its document's title and path.
         similarity: Cosine similarity of question and piece; 0 where the model does not know the language.
-        read: The logarithm of the probability that the answer begins in it.
+        read: The logarithm of the probability that the answer begins in it; None where no reader was asked.
         by_meaning: Whether the similarity is known and counts.
         score: How well it fits, together.
         old: Whether a newer document or version is known: then those nearly as good come before it.
@@ -64,7 +65,7 @@ class Evidence:
     similarity: float
     by_meaning: bool
     score: float
-    read: float = NOT_READ
+    read: float | None = None
     old: bool = False
 
     @property
@@ -140,10 +141,10 @@ def gather(
 
 def _readings(
     question: str, passages: Sequence[RetrievedContext], reader: Reader | None
-) -> Callable[[Evidence], float]:
+) -> Callable[[Evidence], float | None]:
     """Read the passages; how likely it is that the answer begins in a piece, as a logarithm."""
     if reader is None:
-        return lambda _piece: NOT_READ
+        return lambda _piece: None
     headings = [passage.parts[0].section or "" for passage in passages]
     found = reader.read(question, [passage.content for passage in passages], headings)
     by_passage = {id(passage): reading for passage, reading in zip(passages, found, strict=True)}
@@ -184,17 +185,18 @@ def _section(parts: Sequence[PassagePart], offset: int) -> str | None:
 
 
 def _scored(
-    piece: Evidence, wanted: dict[str, float], strengths: dict[int, float], read: Callable[[Evidence], float]
+    piece: Evidence, wanted: dict[str, float], strengths: dict[int, float], read: Callable[[Evidence], float | None]
 ) -> Evidence:
     """All that is known of a piece before it is embedded."""
     passages = piece.region.covering(piece.start_offset, piece.end_offset)
-    begins = read(piece)
-    score = (
-        (_CONTEXT if piece.by_meaning else _CONTEXT_ALONE) * coverage(wanted, piece.context)
-        + _PASSAGE * max(strengths[id(passage)] for passage in passages)
-        + _LABEL * (following(piece.region.text, piece.unit) > piece.unit.end)
-        + (READ * begins if piece.by_meaning else 0.0)
-    )
+    begins = read(piece) if piece.by_meaning else None
+    held = coverage(wanted, piece.context) * (1 if piece.by_meaning else 2)
+    strength = max(strengths[id(passage)] for passage in passages)
+    label = following(piece.region.text, piece.unit) > piece.unit.end
+    if begins is None:
+        score = _CONTEXT_ALONE * held + _PASSAGE_ALONE * strength + _LABEL_ALONE * label
+    else:
+        score = _CONTEXT * held + _PASSAGE * strength + _LABEL * label + READ * begins
     old = any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes)
     return replace(piece, score=score, read=begins, old=old)
 

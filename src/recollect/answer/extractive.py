@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # A number, a year, a version or an identifier, without a word that is tied to it ("5-day").
 _WITH_DIGITS = re.compile(r"\w*\d\w*(?:[-_./:]\w*\d\w*)*|[^\W\d]+(?:[-_./]\w+)*[-_./]\w*\d\w*")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
+# How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
+_USUAL_MARGIN = 0.3
 # A piece that is better than another by this much weighs e times as much.
 _SPREAD = 0.25
 # How Markdown and mail mark the lines of a quotation.
@@ -171,6 +173,7 @@ def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequ
     rivals = sum(math.exp((one.order - best.order) / _SPREAD) for one in evidence)
     return Support(
         score=best.score,
+        margin=best.order - evidence[1].order if len(evidence) > 1 else _USUAL_MARGIN,
         lead=-math.log(rivals),
         similarity=best.similarity,
         read=best.read,

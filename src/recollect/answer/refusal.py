@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from recollect.answer._scoring import NOT_READ
 from recollect.errors import UsageError
 
 
@@ -20,10 +19,12 @@ class Support:
 
     Attributes:
         score: What the best piece is ordered by: its similarity, its words and where it stands, together.
+        margin: How much better it is than the next one.
         lead: How far it is ahead of all others: the logarithm of its share of their weights, which grow exponentially
             with what they are ordered by; 0 where there are no others.
         similarity: Cosine similarity of the question and the best piece.
-        read: The logarithm of the probability that the answer begins in it, as the reader says.
+        read: The logarithm of the probability that the answer begins in it, as the reader says; None where none was
+            asked.
         missing_number: The question names a number or an identifier (``2027``, ``ERR-4012``) that no passage holds.
         relevance: The most relevant passage's (`recollect.model.RetrievedContext.relevance`); None where no passage has
             any.
@@ -31,9 +32,10 @@ class Support:
     """
 
     score: float
+    margin: float = 0.0
     lead: float = 0.0
     similarity: float = 0.0
-    read: float = NOT_READ
+    read: float | None = None
     missing_number: bool = False
     relevance: float | None = None
     by_meaning: bool = True
@@ -44,7 +46,8 @@ class RefusalRule:
     """Answers where the estimated probability that the evidence answers the question reaches ``threshold``.
 
     The probability is the logistic function of ``bias + lead_weight * lead + similarity_weight * similarity
-    + read_weight * read``, less ``missing_number_penalty`` where it applies. The weights belong to the local MiniLM
+    + read_weight * read``, less ``missing_number_penalty`` where it applies; without the reader, of
+    ``unread_bias + score_weight * score + margin_weight * margin``. The weights belong to the local MiniLM
     model; another embedding model has another range of similarities and wants a calibration of its own.
 
     Attributes:
@@ -52,6 +55,9 @@ class RefusalRule:
         lead_weight: Weight of how far the best piece is ahead.
         similarity_weight: Weight of its similarity.
         read_weight: Weight of what the reader says of it.
+        unread_bias: As ``bias``, without the reader.
+        score_weight: Weight of the best piece's score, without the reader.
+        margin_weight: Weight of how much better it is than the next one, without the reader.
         missing_number_penalty: What a number or an identifier that no passage holds costs.
         words_weight: How steeply words decide alone, in a language that the model does not know.
         words_score: What they must reach.
@@ -63,9 +69,12 @@ class RefusalRule:
     lead_weight: float = 1.1
     similarity_weight: float = 1.35
     read_weight: float = 0.37
-    missing_number_penalty: float = 2.2
-    words_weight: float = 5.6
-    words_score: float = 1.25
+    unread_bias: float = -3.0
+    score_weight: float = 1.9
+    margin_weight: float = 2.4
+    missing_number_penalty: float = 2.8
+    words_weight: float = 7.5
+    words_score: float = 0.91
     min_relevance: float = 0.12
     threshold: float = 0.45
 
@@ -78,6 +87,9 @@ class RefusalRule:
         penalty = self.missing_number_penalty * support.missing_number
         if not support.by_meaning:
             return _logistic(self.words_weight * (support.score - self.words_score) - penalty)
+        if support.read is None:
+            ahead = self.score_weight * support.score + self.margin_weight * support.margin
+            return _logistic(self.unread_bias + ahead - penalty)
         return _logistic(
             self.bias
             + self.lead_weight * support.lead

@@ -49,7 +49,7 @@ def test_a_threshold_out_of_range(threshold):
 
 
 def test_a_number_that_is_missing_costs_whether_meaning_or_words_decide():
-    for supported in (SURE, Support(score=1.5, by_meaning=False)):
+    for supported in (SURE, Support(score=1.1, by_meaning=False)):
         assert not RULE.refuses(supported)
         assert RULE.refuses(replace(supported, missing_number=True))
 
