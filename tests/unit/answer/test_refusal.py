@@ -11,7 +11,9 @@ from recollect.errors import UsageError
 
 RULE = RefusalRule()
 SURE = Support(score=1.5, lead=-0.2, similarity=0.8, read=-0.3)
-shares, similarities, logarithms, scores = st.floats(-4, 0), st.floats(-0.2, 1), st.floats(-10, 0), st.floats(0, 1.7)
+UNREAD = Support(score=1.5, margin=0.3)
+shares, similarities, logarithms = st.floats(-4, 0), st.floats(-0.2, 1), st.floats(-10, 0)
+scores, margins = st.floats(0, 1.7), st.floats(0, 1)
 
 
 @given(shares, shares, similarities, similarities, logarithms, logarithms, st.booleans())
@@ -28,18 +30,22 @@ def test_more_support_never_turns_an_answer_into_a_refusal(lead, ahead, similari
     assert RULE.refuses(weaker) or not RULE.refuses(stronger)
 
 
-@given(scores, scores, st.booleans())
-def test_more_words_never_turn_an_answer_into_a_refusal(score, more, missing):
-    weaker = Support(score=min(score, more), missing_number=missing, by_meaning=False)
-    stronger = Support(score=max(score, more), by_meaning=False)
+@given(scores, scores, margins, margins, st.booleans(), st.booleans())
+def test_so_it_is_without_the_reader(score, more, margin, further, missing, by_meaning):
+    weaker = Support(score=min(score, more), margin=min(margin, further), missing_number=missing, by_meaning=by_meaning)
+    stronger = Support(score=max(score, more), margin=max(margin, further), by_meaning=by_meaning)
     assert RULE.probability(stronger) >= RULE.probability(weaker)
+    assert RULE.refuses(weaker) or not RULE.refuses(stronger)
 
 
 def test_the_ends():
     assert RULE.refuses(Support(score=0.3, lead=-3.0, similarity=0.1, read=-9.0))
     assert not RULE.refuses(SURE)
+    assert RULE.refuses(Support(score=0.3))
+    assert not RULE.refuses(UNREAD)
     assert not RefusalRule(threshold=0).refuses(Support(score=0.0, missing_number=True))
     assert RefusalRule(threshold=1).refuses(SURE)
+    assert RefusalRule(threshold=1).refuses(Support(score=1.7, margin=1.0))
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1])
@@ -49,7 +55,7 @@ def test_a_threshold_out_of_range(threshold):
 
 
 def test_a_number_that_is_missing_costs_whether_meaning_or_words_decide():
-    for supported in (SURE, Support(score=1.1, by_meaning=False)):
+    for supported in (SURE, UNREAD, Support(score=1.1, by_meaning=False)):
         assert not RULE.refuses(supported)
         assert RULE.refuses(replace(supported, missing_number=True))
 
