@@ -23,12 +23,14 @@ from families import QUESTIONS, Asked, Family, Question, Reply, Span, Verdict, f
 from harness import machine, say, store_folder, table, versions
 
 from recollect.answer import _scoring, extractive
-from recollect.answer.refusal import RefusalRule
+from recollect.answer.refusal import RefusalRule, Support
 
-FEATURES = ("lead", "similarity", "read", "missing_number")
+#: What the rule judges with the reader, and without it; and what it would judge where nothing can be quoted.
+FEATURES = {True: ("lead", "similarity", "read", "missing_number"), False: ("score", "margin", "missing_number")}
+NOTHING = {True: (-3.0, 0.0, -10.0, 1.0), False: (0.0, 0.0, 1.0)}
 THRESHOLDS = (0.3, 0.35, 0.4, 0.45, 0.5)
 COVERAGES = (0.1, 0.2, 0.3, 0.5, 1.0)
-READ_WEIGHTS = (0.05, 0.1, 0.15)
+READ_WEIGHTS = (0.1, 0.15, 0.25)
 RIDGE = 0.01
 
 
@@ -64,7 +66,7 @@ def main() -> None:
     rows = [[weight if reads else "–", sum(one.right for one in every)] for (reads, weight), every in found.items()]
     print(table(["weight", "right piece first"], rows))
     for reads in (True, False):
-        _report(found[reads, _scoring.READ], "with the reader" if reads else "without it")
+        _report(found[reads, _scoring.READ], reads=reads)
 
 
 def _examples(asked: Asked) -> Iterator[tuple[tuple[bool, float], list[Example]]]:
@@ -88,7 +90,7 @@ def _example(asked: Asked, question: Question, *, reads: bool) -> Example:
         reply = asked.recollect(question.text)
     if not seen or seen[-1].support is None:
         nothing = judge(asked.family, question, Reply("none"))
-        return Example(asked.family, question, (-3.0, 0.0, -10.0, 1.0), nothing, reply)
+        return Example(asked.family, question, NOTHING[reads], nothing, reply)
     found = seen[-1]
     support, best = found.support, found.evidence[0]
     begin, source = best.region.start_offset, best.region.passages[0].source
@@ -96,13 +98,19 @@ def _example(asked: Asked, question: Question, *, reads: bool) -> Example:
     return Example(
         asked.family,
         question,
-        tuple(float(getattr(support, name) or 0) for name in FEATURES),
+        tuple(_value(support, name) for name in FEATURES[reads]),
         judge(asked.family, question, Reply("answer", quotes)),
         reply,
     )
 
 
-def _report(examples: Sequence[Example], name: str) -> None:
+def _value(support: Support, name: str) -> float:
+    # Where the model knows the language of the question and not that of a piece, no reader was asked of it.
+    value = getattr(support, name)
+    return NOTHING[True][2] if value is None else float(value)
+
+
+def _report(examples: Sequence[Example], *, reads: bool) -> None:
     names = list(dict.fromkeys(one.family.name for one in examples))
     probabilities = np.zeros(len(examples))
     for left_out in names:
@@ -113,8 +121,8 @@ def _report(examples: Sequence[Example], name: str) -> None:
         )
     right = np.array([one.right for one in examples])
     weights = fitted(examples)
-    print(f"\n### Fitted {name}\n")
-    print(", ".join(f"{part} {value:.2f}" for part, value in zip(("bias", *FEATURES), weights, strict=True)))
+    print(f"\n### Fitted {'with the reader' if reads else 'without it'}\n")
+    print(", ".join(f"{part} {value:.2f}" for part, value in zip(("bias", *FEATURES[reads]), weights, strict=True)))
     auc = _auc(probabilities, right)
     print(f"\nEach family by the others' weights; AUC of right answers against all others {auc:.3f}\n")
     rows = []

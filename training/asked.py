@@ -1,9 +1,9 @@
-"""Write examples of questions that were written by hand: ``python asked.py FILES DATA``, with recollect installed.
+"""Write examples of questions that were written for documents: ``python asked.py FILES DATA``, recollect installed.
 
-FILES holds a checkout, under its name, for each folder of ``questions``, and for each family of
-``benchmarks/questions`` whose source says ``"use": "training"``. Each question is searched for in its family, as the
-reader meets it: the passages found that hold a part of the answer are answerable, and of the others the best ones are
-near misses.
+FILES holds a checkout, under its name, for each folder of ``questions`` with facts, and for each family of
+``benchmarks/questions``, where its source says ``"use": "training"``. Each question is searched for in its family, as
+the reader meets it: the passages found that hold a part of the answer are answerable, and of the others the best ones
+are near misses.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def main(files: Path, out: Path) -> None:
 
 
 def _families(files: Path) -> Iterator[Family]:
-    for folder in sorted(QUESTIONS.iterdir()):
-        if folder.is_dir() and json.loads((folder / "source.json").read_text()).get("use") == "training":
-            yield read_family(folder.name, files / folder.name)
-    for folder in sorted(FACTS.iterdir()):
-        yield read_facts(folder, files / folder.name)
+    for path in sorted((*QUESTIONS.glob("*/questions.jsonl"), *FACTS.glob("*/facts.jsonl"))):
+        folder = path.parent
+        if json.loads((folder / "source.json").read_text()).get("use") == "training":
+            checkout = files / folder.name
+            yield read_family(folder.name, checkout) if path.name == "questions.jsonl" else read_facts(folder, checkout)
 
 
 def read_facts(folder: Path, files: Path) -> Family:

@@ -1,4 +1,4 @@
-"""Write examples of statements that were written by hand: ``python statements.py FILES DATA``.
+"""Write examples of statements that were written, not made by rules: ``python statements.py FILES DATA``.
 
 FILES holds a checkout, under its name, for each folder of ``questions``. A line of its ``statements.jsonl`` names a
 stretch of a file, statements that it supports, and wrong ones, each with one mistake of a named kind. The statement
