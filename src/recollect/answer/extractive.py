@@ -22,14 +22,16 @@ from recollect.retrieval.analysis import Analyzer, analyzer_of
 from recollect.retrieval.relevance import as_the_default, tells_meaning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from recollect.answer._regions import Region
     from recollect.answer.reader import Reader
     from recollect.embedding.base import EmbeddingProvider
 
-# A number, a year, a version or an identifier, without a word that is tied to it ("5-day").
-_WITH_DIGITS = re.compile(r"\w*\d\w*(?:[-_./:]\w*\d\w*)*|[^\W\d]+(?:[-_./]\w+)*[-_./]\w*\d\w*")
+# A word with those that are tied to it. No part can be read in two ways, so that no question takes long.
+_TIED = re.compile(r"\w+(?:[-./:]\w+)*")
+_WORD = re.compile(r"\w+")
+_DIGIT = re.compile(r"\d")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
 # How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
 _USUAL_MARGIN = 0.3
@@ -184,13 +186,22 @@ def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequ
 
 
 def _misses_number(question: str, passages: Sequence[RetrievedContext]) -> bool:
-    asked = {match.group() for match in _WITH_DIGITS.finditer(_without_thousands(question))}
+    asked = set(_with_digits(_without_thousands(question)))
     if not asked:
         return False
     told = (f"{one.title}\n{one.source}\n{one.content}\n" for one in passages)
     sections = {part.section or "" for one in passages for part in one.parts}
     everything = _without_thousands("\n".join([*told, *sections]))
     return any(not re.search(rf"(?<!\w){re.escape(number)}(?!\w)", everything) for number in asked)
+
+
+def _with_digits(text: str) -> Iterator[str]:
+    """Numbers, years, versions and identifiers, without the words that are tied to them behind ("5-day")."""
+    for match in _TIED.finditer(text):
+        tied = match.group()
+        end = max((word.end() for word in _WORD.finditer(tied) if _DIGIT.search(word.group())), default=0)
+        if end:
+            yield tied[:end]
 
 
 def _without_thousands(text: str) -> str:

@@ -368,3 +368,24 @@ def test_a_label_with_more_than_can_be_quoted_stands_alone():
     rows = "\n".join(f"- step {number} of the long procedure" for number in range(60))
     reply = ask("How do I install it?", [passage(f"To install it:\n\n{rows}\n")], ANSWER_ALWAYS)
     assert all(len(citation.quote) <= 700 for citation in reply.citations)
+
+
+@pytest.mark.parametrize("question", ["a" + "_a" * 400, "a" * 20_000, "a" + "-a" * 9_000, "a" + "_a-" * 6_000])
+def test_no_question_keeps_the_reading_of_its_numbers_busy(question):
+    assert not read_support(question, "The office in Lyon opened in 1994.").missing_number
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"),
+    [
+        ("Is there a 5-day week?", False),
+        ("What is err_4012?", False),
+        ("What is ERR-4012-b?", False),
+        ("What is ERR-4013?", True),
+        ("How many of 3,000?", False),
+        ("Since 2027?", True),
+    ],
+)
+def test_numbers_and_identifiers_that_no_passage_holds(question, missing):
+    text = "A week has 5 days. ERR-4012 and err_4012 are errors of 3000 machines."
+    assert read_support(question, text).missing_number is missing
