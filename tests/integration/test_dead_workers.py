@@ -82,6 +82,29 @@ def test_a_worker_begins_with_what_one_left_that_has_ended_just_now(rag, job, en
         assert rag.jobs.get(job.job_id).status == "succeeded"
 
 
+def test_periodic_work_that_died_while_the_next_one_waits_holds_up_no_recovery(rag, job, ended):
+    with held(rag, job, process=ended) as queue, queue.presence() as worker_id:
+        queue.add_periodic("recollect:tick", at=1_000)
+        lost = queue.fetch(["upkeep"], worker_id=worker_id)
+        queue.add_periodic("recollect:tick", at=1_001)
+        with queue.database.autocommit() as connection:
+            connection.execute("UPDATE recollect_jobs.procrastinate_jobs SET worker_id = NULL WHERE status = 'doing'")
+        assert queue.recover() == 1
+        assert queue.claim(rag.standpoint.store.jobs.queue_number(rag.scope, job.job_id), worker_id=worker_id)
+        next_one = queue.fetch(["upkeep"], worker_id=worker_id)
+    assert (lost.arguments, next_one.arguments) == ({"timestamp": 1_000}, {"timestamp": 1_001})
+
+
+def test_periodic_work_that_died_is_done_again(rag):
+    queue = JobQueue(rag.standpoint.store.database, NEVER)
+    with queue.presence() as worker_id:
+        queue.add_periodic("recollect:tick", at=1_000)
+        lost = queue.fetch(["upkeep"], worker_id=worker_id)
+    assert queue.recover() == 1
+    with queue.presence() as worker_id:
+        assert queue.fetch(["upkeep"], worker_id=worker_id) == lost
+
+
 def test_what_is_put_back_is_told_to_workers_that_wait(rag, job, ended, dsn):
     import psycopg
 

@@ -77,7 +77,7 @@ def test_periodic_work_goes_on_through_an_outage_that_the_log_tells_of_once(
         while ran.acquire(blocking=False):
             pass
         for _ in range(3):
-            assert ran.acquire(timeout=120)
+            assert ran.acquire(timeout=60)
     lost, back = told(caplog)
     assert lost.startswith("The worker lost its connection to PostgreSQL. It reconnects and goes on by itself")
     assert back == "The worker is connected to PostgreSQL again and goes on with its jobs."
@@ -114,7 +114,7 @@ def test_a_worker_whose_connections_are_cut_again_and_again_never_logs_a_stack_t
         while ran.acquire(blocking=False):
             pass
         for _ in range(3):
-            assert ran.acquire(timeout=120)
+            assert ran.acquire(timeout=60)
     assert {one.split(".")[0] for one in told(caplog)} <= {
         "The worker lost its connection to PostgreSQL",
         "The worker is connected to PostgreSQL again and goes on with its jobs",

@@ -17,7 +17,8 @@ DELETE FROM recollect_jobs.procrastinate_workers WHERE id = %(worker_id)s
 SELECT worker_id, process FROM recollect_jobs.workers WHERE host = %(host)s
 
 -- recover: jobs whose workers are gone: their process or session has ended, or their heartbeats have been missed for long;
--- whoever waits for jobs is told of them
+-- whoever waits for jobs is told of them. Of what is done every so often one waits at a time: where the next one does already,
+-- the lost one goes
 WITH gone AS (
     SELECT w.id FROM recollect_jobs.procrastinate_workers w
     LEFT JOIN recollect_jobs.workers s ON s.worker_id = w.id
@@ -30,10 +31,13 @@ WITH gone AS (
     SELECT j.id FROM recollect_jobs.procrastinate_jobs j
     WHERE j.status = 'doing' AND (j.worker_id IS NULL OR j.worker_id IN (SELECT id FROM gone))
     FOR UPDATE SKIP LOCKED
+), followed AS (
+    DELETE FROM recollect_jobs.procrastinate_jobs j USING lost, recollect_jobs.procrastinate_jobs next
+    WHERE lost.id = j.id AND next.queueing_lock = j.queueing_lock AND next.status = 'todo' RETURNING j.id
 ), recovered AS (
     UPDATE recollect_jobs.procrastinate_jobs j SET status = 'todo', abort_requested = false, worker_id = NULL,
            scheduled_at = NULL, attempts = j.attempts + 1
-    FROM lost WHERE lost.id = j.id RETURNING j.id, j.queue_name
+    FROM lost WHERE lost.id = j.id AND j.id NOT IN (SELECT id FROM followed) RETURNING j.id, j.queue_name
 ), forgotten AS (
     DELETE FROM recollect_jobs.procrastinate_workers w USING gone WHERE gone.id = w.id
       AND NOT EXISTS (SELECT FROM recollect_jobs.procrastinate_jobs j WHERE j.worker_id = w.id AND j.status = 'doing'
