@@ -11,17 +11,12 @@ from typing import TYPE_CHECKING
 from recollect.answer._language import function_words, language_of
 from recollect.answer._names import Identifier, Name, identifiers, names
 from recollect.answer._number_words import listed
-from recollect.answer._polarity import clauses, normalised
 from recollect.answer._quantities import Quantity, quantities
 from recollect.answer.evidence import content_terms, row_of_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_JOINED = re.compile(r"\s*(?:,|and|or|und|oder|et|ou|y|o|e)?\s*")
-_TOKEN = re.compile(r"\w+(?:[.,'’-]\w+)*")
-_WORDS = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
-_BREAK = re.compile(r"[,;:()–—]\s|\s(?:and|und|et|y|e|but|while|aber|mais|pero)\s")
 # What only says that something is told, before it is.
 _LEAD_IN = re.compile(
     r"^\W*(?:(?:according to|based on|as (?:stated|described|mentioned) in|per|laut|gemäß|nach|selon|d['’]après|según|secondo|segundo)\s+"
@@ -39,8 +34,6 @@ _LIGHT = listed(
     "everyon everybodi erhalt bekomm gibt geb steht betragt lieg befind pro laut gemass obtien recoit selon donn "
     "obten recib segun requir must muss soll doit deb"
 )
-# By how many words a term may be away from a number to say fully, or half, what the number is of.
-_NEAR, _FAR = 6, 12
 
 
 @dataclass(frozen=True)
@@ -53,7 +46,7 @@ class Claim:
         terms: Its terms, numbers left out.
         quantities: Its numbers, dates and times that ask for evidence.
         identifiers: Its codes, addresses and files.
-        names: Its proper names.
+        names: Its proper names, where their capital letters mean something.
     """
 
     text: str
@@ -62,7 +55,6 @@ class Claim:
     quantities: tuple[Quantity, ...]
     identifiers: tuple[Identifier, ...]
     names: tuple[Name, ...]
-    split: Callable[[str], Sequence[str]]
 
     @cached_property
     def folded(self) -> str:
@@ -75,49 +67,8 @@ class Claim:
         return frozenset(
             [quantity.text.casefold().strip() for quantity in self.quantities]
             + [one.folded for one in self.identifiers]
-            + [name.folded for name in self.names if name.inside]
+            + [name.folded for name in self.names]
         )
-
-    @property
-    def checkable(self) -> frozenset[str]:
-        """As `facts`."""
-        return self.facts
-
-    @cached_property
-    def clauses(self) -> tuple[tuple[str, frozenset[str]], ...]:
-        """Its clauses, set phrases normalised, each with its terms."""
-        return tuple((normalised(clause.text), content_terms(clause.text, self.split)) for clause in clauses(self.text))
-
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        """Its words that are terms, as written."""
-        return tuple(
-            word for word in dict.fromkeys(_WORDS.findall(self.text)) if content_terms(word, self.split) - _LIGHT
-        )
-
-    def together(self, one: Quantity, other: Quantity) -> bool:
-        """Whether two of its numbers stand in one breath, no comma or conjunction between them."""
-        left, right = sorted((one, other), key=lambda quantity: quantity.start)
-        if _JOINED.fullmatch(self.text, left.end, right.start):
-            return one is not other
-        return one is not other and not _BREAK.search(self.text, left.end, right.start)
-
-    def near(self, start: int, end: int) -> dict[str, float]:
-        """The terms around a place, each with how much it says what stands there is of, 0 to 1."""
-        found: dict[str, float] = {}
-        tokens = list(_TOKEN.finditer(self.text))
-        here = next((at for at, token in enumerate(tokens) if token.end() > start), 0)
-        for at, token in enumerate(tokens):
-            numbers = any(one.start < token.end() and token.start() < one.end for one in self.quantities)
-            if numbers or (token.start() < end and token.end() > start):
-                continue
-            left, right = sorted((token.start(), start))
-            cuts = bool(_BREAK.search(self.text, left, right))
-            distance = abs(at - here)
-            share = 0.25 if cuts or distance > _FAR else 1.0 if distance <= _NEAR else 0.5
-            for term in content_terms(token.group(), self.split):
-                found[term] = max(found.get(term, 0.0), share)
-        return found
 
 
 def without_connectives(text: str) -> str:
@@ -158,6 +109,7 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
     ]
     # A date's month is compared with the date, whatever its notation.
     rest = "".join(" " if any(one.start <= at < one.end for one in asked) else sign for at, sign in enumerate(text))
-    said = content_terms(normalised(rest), terms)
+    said = content_terms(rest, terms)
     telling = said - _LIGHT - function_words(own)
-    return Claim(text, own, telling or said, tuple(asked), tuple(codes), tuple(names(text, language=own)), terms)
+    named = tuple(name for name in names(text, language=own) if name.inside)
+    return Claim(text, own, telling or said, tuple(asked), tuple(codes), named)

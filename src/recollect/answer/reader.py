@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: What was trained, beside the embedding model's own weights.
 WEIGHTS = Path(__file__).with_name("reader.safetensors")
+#: What was trained to say whether a passage supports a statement, which stands in the question's place.
+CHECKER = Path(__file__).with_name("checker.safetensors")
 #: At most so many windows of all passages together are read, first the first one of each passage, which is always read.
 MAX_WINDOWS = 16
 
@@ -112,6 +114,7 @@ class Reader(LocalModel):
 
     Args:
         cache: Where models and built graphs are kept.
+        weights: What was trained: `WEIGHTS` for questions, `CHECKER` for statements in their place.
         precision: ``"int8"`` or ``"fp32"``, which is slower.
         threads: How many windows are computed at once; by default, one for each processor this process may use.
 
@@ -119,8 +122,11 @@ class Reader(LocalModel):
         UsageError: A parameter is out of range.
     """
 
-    def __init__(self, cache: ModelCache, *, precision: Precision = "int8", threads: int | None = None) -> None:
+    def __init__(
+        self, cache: ModelCache, *, weights: Path = WEIGHTS, precision: Precision = "int8", threads: int | None = None
+    ) -> None:
         super().__init__(DEFAULT_MODEL, cache, precision, threads)
+        self._weights = weights
 
     def _unload(self) -> None:
         super()._unload()
@@ -175,8 +181,8 @@ class Reader(LocalModel):
                 tokenizer = TextTokenizer(files.tokenizer, compiled=files.build_directory)
                 before, after = tokenizer.specials
                 sample = [(*before, *ids[:_WINDOW_TOKENS], *after) for ids in tokenizer.ids_batch(SAMPLE_TEXTS)]
-                graph = ensure_built(files, precision=self._precision, sample=sample, head="pairs", deltas=WEIGHTS)
-                self._loaded = _Loaded(load_session(graph.path), tokenizer, _Heads.load())
+                graph = ensure_built(files, precision=self._precision, sample=sample, head="pairs", deltas=self._weights)
+                self._loaded = _Loaded(load_session(graph.path), tokenizer, _Heads.load(self._weights))
             return self._loaded
 
 
@@ -211,10 +217,10 @@ class _Heads:
     answerable: tuple[_Array, _Array]
 
     @classmethod
-    def load(cls) -> _Heads:
+    def load(cls, weights: Path) -> _Heads:
         from safetensors.numpy import load_file
 
-        found = {name: array.astype(np.float32) for name, array in load_file(WEIGHTS).items() if name[:6] == "heads."}
+        found = {name: array.astype(np.float32) for name, array in load_file(weights).items() if name[:6] == "heads."}
         pooler, answerable = (
             (found[f"heads.{name}.weight"].T, found[f"heads.{name}.bias"]) for name in ("pooler", "answerable")
         )

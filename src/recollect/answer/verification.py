@@ -1,53 +1,95 @@
-"""Checks what a language model writes against the sources that it was shown, statement by statement. No I/O, no chance.
+"""Checks what a language model writes against the sources that it was shown, statement by statement. No chance.
 
-A statement is matched with the pieces of the sources that it cites (of all of them, where it cites none): by its terms,
-by their forms, and, where these leave doubt, by the embedding model. Then everything in it that can be checked is:
-numbers, dates and times must stand in the evidence *where it speaks of the same*, names and identifiers must stand
-there, and the evidence must not say the opposite. ``docs/how-to/answers.md`` holds what this finds and what it misses.
+A statement is matched with the pieces of the sources that it cites (of all of them, where it cites none) by its terms.
+Few things tell how far they support it: the share of its terms that they hold; whether each of its numbers, names and
+identifiers stands there; whether one side alone denies; and, in English, what a reader that was trained on statements
+says (`recollect.answer.reader`). Their weights were fitted on statements that nobody trained on
+(``benchmarks/citation_verifier.py``); ``docs/how-to/answers.md`` holds what this finds and what it misses.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from recollect.answer import absence
-from recollect.answer._checks import Case, fault_in
 from recollect.answer._claims import Claim, read_claim, without_connectives
+from recollect.answer._names import abbreviates, holds
 from recollect.answer._number_words import listed
 from recollect.answer._quantities import Quantity
 from recollect.answer.evidence import Piece, Sources, covered, read_sources
 from recollect.answer.statements import Segment, Statement
 from recollect.model.answer import UnsupportedReason
-from recollect.retrieval.relevance import tells_meaning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from recollect.embedding.base import EmbeddingProvider
+    from recollect.answer.reader import Reader
     from recollect.model import RetrievedContext
-
-
-# Matches a claim with pieces of sources: by terms, their forms, and what an embedding model takes for the same.
-
 
 _MOST_PIECES = 4
 _LEAST_GAIN = 0.08
 _QUANTITY_WEIGHT = 3.0
 # What only a heading says is shared with all that stands below it.
 _HEADING_SHARE = 0.8
-# Share of a claim's terms that evidence must hold: with checked facts; without any, explained; and unexplained.
-_WITH_FACTS, _WITHOUT_FACTS, _CERTAIN_SHARE = 0.35, 0.6, 0.75
-_SIMILAR, _SOMEWHAT_SIMILAR = 0.62, 0.5
-# A word of the claim that the evidence lacks is explained by one as similar as this.
-_SAME_WORD = 0.5
-_SUBJECT_WORDS = 4
-_PREPOSITION = re.compile(
-    r"\b(?:by|via|through|with|from|mit|per|durch|par|avec|por|con)\s+(?:(?:a|an|the|der|dem|einem|einer)\s+)?(\w+)",
+# What is read of a source: all of it, or so many characters around the best piece.
+_READ_WHOLE, _READ_AROUND = 1000, 400
+# A statement is unsupported where the doubt is greater.
+_THRESHOLD = 0.5
+# The more of these in one side alone, the more likely is it that it denies what the other says.
+_NEGATORS = re.compile(
+    r"\b(?:not|no|never|none|nobody|neither|nor|cannot|without|\w+n['’]t|nicht|kein\w*|nie|niemals|weder|ohne|ne|pas|jamais|aucune?|sans"
+    r"|nunca|jamás|ningun\w*|ningún|tampoco|sin|non|mai|nessun\w*|senza|não|nem|nenhum\w*|sem|niet|geen|nooit|zonder)\b",
     re.IGNORECASE,
 )
+
+#: What is wrong, and the same in words.
+Fault: TypeAlias = tuple[UnsupportedReason, str]
+
+
+class Signs(NamedTuple):
+    """What tells whether pieces support a claim; each is 0 where nothing speaks against it.
+
+    Attributes:
+        unsaid: The share of its terms and numbers that they do not hold.
+        numbers: How many of its numbers, dates and times stand in no piece, two at most.
+        names: How many of its names do.
+        identifiers: How many of its identifiers do.
+        denied: Whether one side alone has a negation.
+        read: The logarithm of the odds that the reader gives it; None where it was not asked.
+    """
+
+    unsaid: float
+    numbers: int
+    names: int
+    identifiers: int
+    denied: bool
+    read: float | None
+
+
+class _Weights(NamedTuple):
+    bias: float
+    unsaid: float
+    numbers: float
+    names: float
+    identifiers: float
+    denied: float
+    read: float = 0.0
+
+
+# Where the reader is asked, and where it is not.
+_READ = _Weights(-1.95, 3.3, 0.78, 0.67, 3.45, 0.0, -0.73)
+_UNREAD = _Weights(-3.0, 5.0, 2.0, 1.5, 3.45, 1.0)
+
+
+def doubt_of(signs: Signs) -> float:
+    """How likely a claim is unsupported, 0 to 1."""
+    weights, read = (_UNREAD, 0.0) if signs.read is None else (_READ, signs.read)
+    found = weights.bias + sum(weight * float(sign) for weight, sign in zip(weights[1:6], signs[:5], strict=True))
+    return 1 / (1 + math.exp(-(found + weights.read * read)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +101,14 @@ class Match:
         score: How well they support it, 0 to 1.
         reason: What they do not support; None where they do.
         detail: The same for people.
+        signs: What the score was made of.
     """
 
     pieces: tuple[Piece, ...]
     score: float
     reason: UnsupportedReason | None = None
     detail: str = ""
+    signs: Signs | None = None
 
 
 class Matcher:
@@ -72,20 +116,33 @@ class Matcher:
 
     Args:
         sources: What was shown.
-        embedder: None: words alone count.
+        reader: Says whether a passage supports a statement, in English; None: words alone count.
     """
 
-    def __init__(self, sources: Sources, embedder: EmbeddingProvider | None) -> None:
+    def __init__(self, sources: Sources, reader: Reader | None) -> None:
         self._sources = sources
-        self._embedder = embedder
+        self._reader = reader
 
     def match(self, claim: Claim, pool: Sequence[Piece]) -> Match:
         """The pieces of the pool that support a claim best, and what of it they leave open."""
         chosen, share = self._cover(claim, pool)
-        fault = fault_in(Case(claim, pool, chosen, self._sources, self._alike))
-        if fault is not None:
-            return Match(tuple(chosen), min(share, 0.3), *fault)
-        return self._supported(claim, chosen, share)
+        pieces = tuple(chosen)
+        if any(_repeats(claim, piece) for piece in pieces):
+            return Match(pieces, 1.0)
+        faults = list(_faults(claim, pool))
+        kinds = Counter("number" if reason == "date" else reason for reason, _ in faults)
+        denied = bool(pieces) and _denies(claim.text) != any(_denies(piece.text) for piece in pieces)
+        numbers, names, codes = kinds["number"], kinds["name"], kinds["identifier"]
+        read = self._read(claim, pieces)
+        # In another language only what is written alike can be compared.
+        foreign = bool(claim.facts) and any(piece.language != claim.language for piece in pieces[:1])
+        unsaid = 0.0 if foreign else 1 - share
+        signs = Signs(unsaid, min(numbers, 2), min(names, 2), min(codes, 2), denied, read)
+        doubt = doubt_of(signs)
+        if doubt <= _THRESHOLD:
+            return Match(pieces, 1 - doubt, signs=signs)
+        reason, detail = faults[0] if faults else ("no_evidence", "no source says it")
+        return Match(pieces, 1 - doubt, reason, detail, signs)
 
     def part(self, claim: Claim, source: int) -> float:
         """How much of a claim one source holds."""
@@ -110,79 +167,56 @@ class Matcher:
                 so_far[feature] = max(so_far[feature], share)
         return chosen, sum(wanted[feature] * share for feature, share in so_far.items()) / total
 
-    def _supported(self, claim: Claim, chosen: Sequence[Piece], share: float) -> Match:
-        """Whether the words suffice, after everything that can be checked was found right."""
-        pieces = tuple(chosen)
-        facts = bool(claim.facts)
-        if pieces and pieces[0].language != claim.language and claim.facts:
-            # In another language only what is written alike can be compared.
-            return Match(pieces, max(share, 0.6))
-        if self._replaced(claim, chosen, share) or self._by_other_means(claim, chosen, share):
-            return Match(pieces, min(share, 0.4), "no_evidence", "the evidence says it of something else")
-        if share >= (_WITH_FACTS if facts else _CERTAIN_SHARE):
-            return Match(pieces, share)
-        similarity = self._similarity(claim, chosen)
-        score = max(share, similarity)
-        if similarity >= (_SOMEWHAT_SIMILAR if facts else _SIMILAR) and (facts or self._explained(claim, chosen)):
-            return Match(pieces, score)
-        if share >= _WITHOUT_FACTS and (self._embedder is None or self._explained(claim, chosen)):
-            return Match(pieces, score)
-        return Match(pieces, score, "no_evidence", "no source says it")
+    def _read(self, claim: Claim, pieces: Sequence[Piece]) -> float | None:
+        if self._reader is None or claim.language != "en" or any(piece.language != "en" for piece in pieces):
+            return None
+        texts = self._around(pieces)
+        if not texts:
+            return None
+        readings = self._reader.read(claim.text, texts if len(texts) == 1 else [*texts, "\n".join(texts)])
+        best = max(reading.probability for reading in readings)
+        return math.log(max(best, 1e-4) / max(1 - best, 1e-4))
 
-    def _replaced(self, claim: Claim, chosen: Sequence[Piece], share: float) -> bool:
-        """Whether a sentence of the evidence is repeated with a word of other evidence in place of its own."""
-        if not chosen or share < _WITHOUT_FACTS:
-            return False
-        main = chosen[0]
-        around = [main, *(one for one in chosen[1:] if one.source == main.source)]
-        missing = [term for term in claim.terms if not any(covered(term, piece.all_terms) for piece in around)]
-        if len(missing) != 1 or len(claim.terms) < 3 or not self._sources.frequencies[missing[0]]:
-            return False
-        # What a sentence is about stands at its beginning.
-        if not any(missing[0] in claim.split(word) for word in claim.text.split()[:_SUBJECT_WORDS]):
-            return False
-        # Evidence that adds more than the word is evidence of a sentence about two things.
-        adds = [piece for piece in chosen[1:] if sum(bool(covered(term, piece.terms)) for term in claim.terms) > 2]
-        return not adds and not self._explained(claim, [main])
+    def _around(self, pieces: Sequence[Piece]) -> list[str]:
+        """What is read of each source: the best piece with what stands around it."""
+        best: dict[int, Piece] = {}
+        for piece in pieces:
+            best.setdefault(piece.source, piece)
+        return [_window(self._sources.passages[number - 1].content, piece) for number, piece in best.items()]
 
-    def _by_other_means(self, claim: Claim, chosen: Sequence[Piece], share: float) -> bool:
-        """Whether all but one word is repeated, and that one stands behind a preposition: "by post" for "by e-mail"."""
-        if self._embedder is None or share < _WITH_FACTS:
-            return False
-        held = frozenset[str]().union(*(piece.all_terms for piece in chosen))
-        missing = [word for word in claim.words if any(not covered(term, held) for term in claim.split(word))]
-        behind = {match.group(1) for match in _PREPOSITION.finditer(claim.text)}
-        return (
-            len(missing) == 1 and len(claim.words) > 2 and missing[0] in behind and not self._explained(claim, chosen)
-        )
 
-    def _explained(self, claim: Claim, chosen: Sequence[Piece]) -> bool:
-        """Whether each word of the claim that the evidence lacks has one there that means nearly the same."""
-        held = frozenset[str]().union(*(piece.all_terms for piece in chosen))
-        missing = [word for word in claim.words if any(not covered(term, held) for term in claim.split(word))]
-        if not missing:
-            return True
-        theirs = list(dict.fromkeys(word for piece in chosen for word in piece.text.split() if len(word) > 2))[:60]
-        if self._embedder is None or not theirs:
-            return False
-        vectors = self._embedder.embed_documents([*missing, *theirs])
-        best = (vectors[: len(missing)] @ vectors[len(missing) :].T).max(axis=1)
-        return bool((best >= _SAME_WORD).all())
+def _window(content: str, piece: Piece) -> str:
+    if len(content) <= _READ_WHOLE:
+        return content
+    start = content.rfind("\n", 0, max(0, piece.start - _READ_AROUND)) + 1
+    if start < piece.start - 2 * _READ_AROUND:
+        start = content.find(" ", piece.start - _READ_AROUND) + 1
+    end = content.find("\n", min(len(content), piece.end + _READ_AROUND))
+    return content[start : end if 0 <= end <= piece.end + 2 * _READ_AROUND else piece.end + _READ_AROUND]
 
-    def _alike(self, word: str, others: Sequence[str]) -> bool:
-        if self._embedder is None:
-            return True
-        vectors = self._embedder.embed_documents([word, *others])
-        return float((vectors[1:] @ vectors[0]).max()) >= _SAME_WORD
 
-    def _similarity(self, claim: Claim, chosen: Sequence[Piece]) -> float:
-        if self._embedder is None or not chosen:
-            return 0.0
-        texts = [piece.text for piece in chosen]
-        if len(texts) > 1:
-            texts.append(" ".join(texts))
-        vectors = self._embedder.embed_documents([claim.text, *texts])
-        return float((vectors[1:] @ vectors[0]).max())
+def _repeats(claim: Claim, piece: Piece) -> bool:
+    """Whether a piece says a claim word for word, with nothing else that could turn it round."""
+    return claim.folded in piece.folded and _denies(claim.text) == _denies(piece.text)
+
+
+def _denies(text: str) -> bool:
+    return bool(_NEGATORS.search(text))
+
+
+def _faults(claim: Claim, pool: Sequence[Piece]) -> Iterator[Fault]:
+    """What of a claim can be looked up and stands in none of the pieces."""
+    for code in claim.identifiers:
+        said = code.text.casefold()
+        if not any(code.folded in piece.codes or said in piece.text.casefold() for piece in pool):
+            yield "identifier", f"{code.text!r} stands in no evidence"
+    for quantity in claim.quantities:
+        if not any(quantity.found_in(piece.quantities) for piece in pool):
+            kind: UnsupportedReason = "number" if quantity.kind == "number" else "date"
+            yield kind, f"{quantity.text.strip()!r} stands in no evidence"
+    for name in claim.names:
+        if not any(holds(piece.words, name.folded) or abbreviates(name.text, piece.text) for piece in pool):
+            yield "name", f"{name.text!r} does not stand in the evidence"
 
 
 def _held(wanted: Iterable[str | Quantity], piece: Piece) -> dict[str | Quantity, float]:
@@ -260,8 +294,7 @@ class Verifier:
         terms: Splits a text into its terms.
         language: ISO 639-1 code of the passages.
         question: As it was asked; a statement that only repeats it claims nothing.
-        embedder: Tells whether other words mean the same; None, or one that does not know the passages' script: words
-            alone count.
+        reader: Says whether a passage supports an English statement; None: words alone count.
     """
 
     def __init__(
@@ -271,15 +304,14 @@ class Verifier:
         terms: Callable[[str], Sequence[str]],
         language: str = "en",
         question: str = "",
-        embedder: EmbeddingProvider | None = None,
+        reader: Reader | None = None,
     ) -> None:
         self._terms = terms
         self.sources: Sources = read_sources(passages, terms=terms, language=language)
         # A statement is mostly written in the language of what it tells, whatever the collection's is.
         languages = Counter(piece.language for piece in self.sources.pieces)
         self._language = languages.most_common(1)[0][0] if languages else language
-        meaning = embedder is not None and tells_meaning(embedder.model_name, self._language)
-        self._matcher = Matcher(self.sources, embedder if meaning else None)
+        self._matcher = Matcher(self.sources, reader)
         self._asked = read_claim(question, terms=terms, language=self._language)
 
     def check(self, statement: Statement) -> Verdict:
@@ -308,13 +340,13 @@ class Verifier:
 
     def _claims_no_fact(self, statement: Statement) -> bool:
         claim = self._read(statement.text)
-        return not statement.cited or not claim.checkable
+        return not statement.cited or not claim.facts
 
     def _is_neutral(self, statement: Statement) -> bool:
         if statement.kind == "rule":
             return True
         claim = self._read(statement.text)
-        new = [fact for fact in claim.checkable if fact not in self._asked.facts]
+        new = [fact for fact in claim.facts if fact not in self._asked.facts]
         if new or statement.cited:
             return False
         if statement.kind == "heading" or statement.text.rstrip("*_ ").endswith((":", "：", "?", "？")):
