@@ -1,6 +1,7 @@
 """The trained reader: finds the span of a passage that answers a question, and says how likely there is one.
 
 The encoder is the default embedding model, with low-rank changes to its weights and two heads (`reader.safetensors`).
+Other changes to the same weights (`checker.safetensors`) say whether a passage supports a statement.
 ``training/README.md`` describes how they were trained, and on what.
 """
 

@@ -26,6 +26,7 @@ from recollect.retrieval.analysis import Analyzer, analyzer_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
+    from recollect.answer.reader import Reader
     from recollect.embedding.base import EmbeddingProvider
     from recollect.llm.base import ChatModel
     from recollect.model import ShownPassage
@@ -55,6 +56,7 @@ class AnswerOptions:
         unsupported: What is done with sentences of a language model that the sources do not support. ``mark``: they
             stay, and are listed; ``remove``: they are left out; ``retry``: the model is asked once more, told which,
             and what then is unsupported is marked; ``refuse``: if there is one, passages are shown in its place.
+        checker: Says whether a passage supports an English sentence of a language model; None: words alone count.
         drafts: Whether what a language model writes comes as a `Draft` before it is checked, where all of it will be
             shown (``mark``).
     """
@@ -69,6 +71,7 @@ class AnswerOptions:
     prompt: PromptTemplate | None = None
     ask_only_if_answerable: bool = False
     unsupported: Treatment = "mark"
+    checker: Reader | None = None
     drafts: bool = False
 
     def __post_init__(self) -> None:
@@ -154,7 +157,7 @@ async def stream_answer(
     Args:
         question: In plain words.
         passages: What a search found, best first; without any the outcome is `none`.
-        embedder: Without a language model it chooses the sentences, with one it helps to check them.
+        embedder: The model that the passages were found with; used without a language model only.
         chat_model: Writes the answer; None: sentences of the passages are quoted.
         analyzer: Splits texts into terms; None: one for the language of ``options``.
         options: Budgets and the refusal rule; None: the defaults.
@@ -193,7 +196,7 @@ async def stream_answer(
         language=language,
         template=options.prompt,
     )
-    verifier = Verifier(prompt.passages, terms=analyzer.terms, language=language, question=question, embedder=embedder)
+    verifier = Verifier(prompt.passages, terms=analyzer.terms, language=language, question=question, reader=options.checker)
     writing = Writing(
         prompt,
         verifier,

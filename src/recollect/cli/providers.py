@@ -272,7 +272,8 @@ def _pull(
         fetched = files is None
         # The first text builds the graph, which is kept beside the weights.
         rag.embedder.embed_query("ready")
-        if (reader := rag.standpoint.assembly.reader_for(rag.embedder)) is not None:
+        assembly = rag.standpoint.assembly
+        for reader in filter(None, (assembly.reader_for(rag.embedder), assembly.checker_for(rag.embedder))):
             reader.read("Is it ready?", ["It is ready."])
         files = rag.models.pull(wanted)
         entry = next((model for model in rag.models.list() if model.path == files.directory), None)

@@ -58,6 +58,7 @@ def answer_options(
         prompt=assembly.prompt(place.name if place else None),
         ask_only_if_answerable=rule is not None,
         unsupported=config.answer.unsupported,
+        checker=assembly.checker_for(embedder),
         drafts=drafts,
     )
 

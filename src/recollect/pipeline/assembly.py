@@ -299,12 +299,23 @@ class Assembly:
 
         return self._reader if embedder.model_name.startswith(f"{DEFAULT_MODEL}:") else None
 
+    def checker_for(self, embedder: EmbeddingProvider) -> Reader | None:
+        """What says whether passages support a statement, where the default embedding model is used anyway."""
+        return None if self.reader_for(embedder) is None else self._checker
+
     @cached_property
     def _reader(self) -> Reader:
         from recollect.answer.reader import Reader
 
         settings = self.config.embedding
         return Reader(self.models, precision=settings.precision, threads=settings.threads)
+
+    @cached_property
+    def _checker(self) -> Reader:
+        from recollect.answer.reader import CHECKER, Reader
+
+        settings = self.config.embedding
+        return Reader(self.models, weights=CHECKER, precision=settings.precision, threads=settings.threads)
 
     @property
     def embedder(self) -> EmbeddingProvider:
