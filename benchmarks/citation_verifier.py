@@ -1,11 +1,12 @@
 """How many altered sentences the citation verifier finds, and how many true ones it flags.
 
-    python benchmarks/citation_verifier.py ../shared/data [--cases 400] [--embedder minilm|none] [--show]
+    python benchmarks/citation_verifier.py ../shared/data [--cases 400] [--words] [--files FOLDER] [--show]
 
 Cases are made by rules, the same ones for every text: a sentence of a passage, cited, is true as it stands, with a
 lead-in, with a number in another notation, with its first clause moved to the end, or with an aside left out. It is
 altered by another number, by another name of the same text, by the marker of another passage, by a marker that names
-none, and by a negation. Beside them stands the constructed set of ``tests/data``.
+none, and by a negation. Beside them stand the constructed sets of ``tests/data``, and with ``--files`` the statements
+over documents that nothing was trained on (``training/statements.py``), whose checkouts FOLDER holds.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ from recollect.retrieval.analysis import Analyzer
 PASSAGE_CHARACTERS = 900
 CONSTRUCTED = Path(__file__).parents[1] / "tests/data/citation_cases.json"
 HELD = CONSTRUCTED.with_name("citation_cases_held.json")
-#: Chooses the half of the second set that the rules were improved on.
-HALF_SEED = 20251122
+QUESTIONS = Path(__file__).parents[1] / "training/questions"
+#: Statements that only measure: over documents of these families, and over invented ones.
+HELD_OUT = ("hugo", "publiccode")
+INVENTED = QUESTIONS.parent / "dense_held.jsonl"
+#: Characters around a statement's evidence that are shown with it.
+AROUND = 350
 _NUMBER = re.compile(r"(?<![\w.,-])\d{1,3}(?:,\d{3})+(?![\d.,])|(?<![\w.,-])\d{2,4}(?![\w,-]|\.\d)")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{3,}(?=[ ,.])")
 _VERB = re.compile(r"\b(is|was|are|were|ist|war|sind|waren)\b(?! (?:not|no|never|nicht|kein))")
@@ -41,27 +46,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--cases", type=int, default=400, help="sentences a text")
-    parser.add_argument("--embedder", choices=("minilm", "none"), default="minilm")
+    parser.add_argument("--words", action="store_true", help="words alone, without the trained reader")
+    parser.add_argument("--files", type=Path, help="checkouts of the families whose statements are held out")
     parser.add_argument("--show", action="store_true", help="print what went wrong")
     options = parser.parse_args()
-    embedder = _embedder() if options.embedder == "minilm" else None
+    reader = None if options.words else _checker()
     print("| text | alterations found | true sentences flagged |\n|---|---|---|")
     if CONSTRUCTED.is_file():
-        _report("handbook (constructed)", _constructed(), embedder, show=options.show)
-    cases = list(_constructed(HELD))
-    order = list(range(len(cases)))
-    random.Random(HALF_SEED).shuffle(order)
-    for name, half in (("improved on", order[: len(order) // 2]), ("held out", order[len(order) // 2 :])):
-        _report(f"second set, {name}", [cases[at] for at in sorted(half)], embedder, show=options.show)
+        _report("handbook (constructed)", _constructed(), reader, show=options.show)
+    _report("second set (constructed)", _constructed(HELD), reader, show=options.show)
+    _report("invented documents", _stated(INVENTED), reader, show=options.show)
+    for name in HELD_OUT if options.files else ():
+        _report(name, _stated(QUESTIONS / name / "statements.jsonl", options.files / name), reader, show=options.show)
     for name, language, texts in _texts(options.data):
-        _report(name, _generated(texts, language, options.cases), embedder, language=language, show=options.show)
+        _report(name, _generated(texts, language, options.cases), reader, language=language, show=options.show)
 
 
-def _embedder():
+def _checker():
     from recollect.config import RAGConfig
     from recollect.pipeline.assembly import Assembly
 
-    return Assembly(RAGConfig()).embedder
+    assembly = Assembly(RAGConfig())
+    return assembly.checker_for(assembly.embedder)
 
 
 def _texts(data: Path):
@@ -85,6 +91,24 @@ def _constructed(path=CONSTRUCTED):
         shown = [document["sources"][key] for key in case["sources"]]
         passages = [_passage(one["text"], at, one["source"], one["section"]) for at, one in enumerate(shown, start=1)]
         yield case["kind"], case["supported"], case["answer"], passages
+
+
+def _stated(path, folder=None):
+    """Statements that a stretch of a document supports or does not, each with the passage around that stretch."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        text = row.get("passage") or _around((folder / row["document"]).read_text(encoding="utf-8"), row)
+        shown = [_passage(text, 1, row.get("source") or row["document"])]
+        for said in row["supported"]:
+            yield "true", True, f"{said.rstrip('.')} [1].", shown
+        for kind, said in (pair for wrong in row["wrong"] for pair in wrong.items()):
+            yield kind, False, f"{said.rstrip('.')} [1].", shown
+
+
+def _around(text, row):
+    start = text.rfind("\n", 0, max(0, row["start"] - AROUND)) + 1
+    end = text.find("\n", min(len(text), row["end"] + AROUND))
+    return text[start : end if end >= 0 else len(text)]
 
 
 def _generated(texts, language, count):
@@ -162,13 +186,13 @@ def _passage(text, number, source="", section=None):
     )
 
 
-def _report(name, cases, embedder, *, language="en", show=False):
+def _report(name, cases, reader, *, language="en", show=False):
     terms = Analyzer(language).terms
     right, total, verifiers = Counter(), Counter(), {}
     for kind, supported, answer, passages in cases:
         key = tuple(passage.content for passage in passages)
         if key not in verifiers:
-            verifiers = {key: Verifier(passages, terms=terms, language=language, embedder=embedder)}
+            verifiers = {key: Verifier(passages, terms=terms, language=language, reader=reader)}
         written, stream = WrittenAnswer(verifiers[key], passages, language), StatementStream(language)
         for statement in [*stream.feed(answer), *stream.flush()]:
             written.add(statement)

@@ -111,5 +111,10 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
     rest = "".join(" " if any(one.start <= at < one.end for one in asked) else sign for at, sign in enumerate(text))
     said = content_terms(rest, terms)
     telling = said - _LIGHT - function_words(own)
-    named = tuple(name for name in names(text, language=own) if name.inside)
+    # Of a date the month is no name.
+    named = tuple(
+        name
+        for name in names(text, language=own)
+        if name.inside and not any(one.start <= name.start < one.end for one in asked)
+    )
     return Claim(text, own, telling or said, tuple(asked), tuple(codes), named)

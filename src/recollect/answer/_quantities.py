@@ -159,18 +159,6 @@ def quantities(text: str, *, language: str = "en") -> tuple[Quantity, ...]:
     return tuple(_with_shared_units(plain, sorted(found, key=lambda quantity: quantity.start)))
 
 
-def year_of(quantity: Quantity) -> int | None:
-    """The year of a date, where every reading says the same one."""
-    years = {day[0] for day in quantity.days}
-    return years.pop() if len(years) == 1 else None
-
-
-def without_year(quantity: Quantity) -> Quantity:
-    """The date without its year, which may stand elsewhere."""
-    days = frozenset((None, month, day) for _, month, day in quantity.days)
-    return Quantity(quantity.start, quantity.end, quantity.text, "date", days=days)
-
-
 def _plain(text: str) -> str:
     """The text with every script's digits as ASCII, of the same length."""
     text = text.translate(_SIGNS)

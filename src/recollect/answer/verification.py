@@ -2,7 +2,8 @@
 
 A statement is matched with the pieces of the sources that it cites (of all of them, where it cites none) by its terms.
 Few things tell how far they support it: the share of its terms that they hold; whether each of its numbers, names and
-identifiers stands there; whether one side alone denies; and, in English, what a reader that was trained on statements
+identifiers stands there; whether the piece that says the same
+words denies it, or has another number in its place; and, in English, what a reader that was trained on statements
 says (`recollect.answer.reader`). Their weights were fitted on statements that nobody trained on
 (``benchmarks/citation_verifier.py``); ``docs/how-to/answers.md`` holds what this finds and what it misses.
 """
@@ -35,6 +36,8 @@ _LEAST_GAIN = 0.08
 _QUANTITY_WEIGHT = 3.0
 # What only a heading says is shared with all that stands below it.
 _HEADING_SHARE = 0.8
+# Of pieces that hold so much of a claim's terms the best one speaks of the same, and may deny it.
+_SAME = 0.8
 # What is read of a source: all of it, or so many characters around the best piece.
 _READ_WHOLE, _READ_AROUND = 1000, 400
 # A statement is unsupported where the doubt is greater.
@@ -58,7 +61,7 @@ class Signs(NamedTuple):
         numbers: How many of its numbers, dates and times stand in no piece, two at most.
         names: How many of its names do.
         identifiers: How many of its identifiers do.
-        denied: Whether one side alone has a negation.
+        turned: Whether the piece that says the same words denies it, or has another number in the place of one.
         read: The logarithm of the odds that the reader gives it; None where it was not asked.
     """
 
@@ -66,7 +69,7 @@ class Signs(NamedTuple):
     numbers: int
     names: int
     identifiers: int
-    denied: bool
+    turned: bool
     read: float | None
 
 
@@ -76,13 +79,13 @@ class _Weights(NamedTuple):
     numbers: float
     names: float
     identifiers: float
-    denied: float
+    turned: float
     read: float = 0.0
 
 
 # Where the reader is asked, and where it is not.
-_READ = _Weights(-1.95, 3.3, 0.78, 0.67, 3.45, 0.0, -0.73)
-_UNREAD = _Weights(-3.0, 5.0, 2.0, 1.5, 3.45, 1.0)
+_READ = _Weights(-1.95, 3.3, 0.78, 0.67, 3.45, 2.0, -0.73)
+_UNREAD = _Weights(-3.0, 4.0, 3.5, 3.5, 3.5, 3.3)
 
 
 def doubt_of(signs: Signs) -> float:
@@ -131,18 +134,18 @@ class Matcher:
             return Match(pieces, 1.0)
         faults = list(_faults(claim, pool))
         kinds = Counter("number" if reason == "date" else reason for reason, _ in faults)
-        denied = bool(pieces) and _denies(claim.text) != any(_denies(piece.text) for piece in pieces)
+        turned = self._turned(claim, pool)
         numbers, names, codes = kinds["number"], kinds["name"], kinds["identifier"]
         read = self._read(claim, pieces)
         # In another language only what is written alike can be compared.
         foreign = bool(claim.facts) and any(piece.language != claim.language for piece in pieces[:1])
         unsaid = 0.0 if foreign else 1 - share
-        signs = Signs(unsaid, min(numbers, 2), min(names, 2), min(codes, 2), denied, read)
+        signs = Signs(unsaid, min(numbers, 2), min(names, 2), min(codes, 2), turned is not None, read)
         doubt = doubt_of(signs)
         if doubt <= _THRESHOLD:
             return Match(pieces, 1 - doubt, signs=signs)
-        reason, detail = faults[0] if faults else ("no_evidence", "no source says it")
-        return Match(pieces, 1 - doubt, reason, detail, signs)
+        fault = faults[0] if faults else turned or ("no_evidence", "no source says it")
+        return Match(pieces, 1 - doubt, *fault, signs)
 
     def part(self, claim: Claim, source: int) -> float:
         """How much of a claim one source holds."""
@@ -166,6 +169,24 @@ class Matcher:
             for feature, share in held[id(best)].items():
                 so_far[feature] = max(so_far[feature], share)
         return chosen, sum(wanted[feature] * share for feature, share in so_far.items()) / total
+
+    def _turned(self, claim: Claim, pool: Sequence[Piece]) -> Fault | None:
+        """What the piece that says the same words says otherwise: it denies it, or has another number in its place."""
+        weights = {term: self._sources.weight(term) for term in claim.terms}
+        total = sum(weights.values())
+        held = [sum(weights[term] * covered(term, piece.all_terms) for term in weights) for piece in pool]
+        if not total or max(held, default=0.0) < _SAME * total:
+            return None
+        main = pool[held.index(max(held))]
+        if _denies(claim.text) != _denies(main.text):
+            return "contradiction", "the evidence says the opposite"
+        for said in claim.quantities:
+            if not said.found_in(main.quantities) and any(said.found_in(piece.quantities) for piece in pool):
+                others = [one for one in main.quantities if (one.kind, one.unit) == (said.kind, said.unit)]
+                if others:
+                    kind: UnsupportedReason = "number" if said.kind == "number" else "date"
+                    return kind, f"{said.text.strip()!r} is said of something else; of this, {others[0].text.strip()!r}"
+        return None
 
     def _read(self, claim: Claim, pieces: Sequence[Piece]) -> float | None:
         if self._reader is None or claim.language != "en" or any(piece.language != "en" for piece in pieces):

@@ -128,13 +128,7 @@ def test_a_text_that_the_model_does_not_know_is_judged_by_words_among_others_tha
         ("th", "แม่น้ำปิงยาว 740 กิโลเมตร", "แม่น้ำปิงสกปรกและเต็มไปด้วยเรือเก่าของชาวประมง"),
     ],
 )
-def test_what_a_language_model_invents_is_not_taken_for_said_because_all_is_alike(
-    language: str, said: str, invented: str
-):
-    sources = [passage(ASKED[language][0])]
-    terms = Analyzer(language).terms
-    verifier = Verifier(sources, terms=terms, language=language, embedder=OneForAll(DEFAULT_MODEL))
+def test_what_a_language_model_invents_is_not_taken_for_said(language: str, said: str, invented: str):
+    verifier = Verifier([passage(ASKED[language][0])], terms=Analyzer(language).terms, language=language)
     assert verifier.check(statement(f"{said} [1].", 0, "text")).reason is None
     assert verifier.check(statement(f"{invented} [1].", 0, "text")).reason == "no_evidence"
-    believing = Verifier(sources, terms=terms, language=language, embedder=OneForAll("somebody/else"))
-    assert believing.check(statement(f"{invented} [1].", 0, "text")).reason is None

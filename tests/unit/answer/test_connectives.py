@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from answer.samples import WordEmbedder, passage
+from answer.samples import passage
 from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Verifier
 from recollect.retrieval.analysis import Analyzer
@@ -64,15 +64,14 @@ def test_no_connective_changes_a_verdict(language):
     words = [word.strip() for word in CONNECTIVES[language].split(",") if word.strip()]
     assert len(set(words)) == 30
     shown = [passage(text, document_id=at, source=f"{at}.txt") for at, (text, *_) in enumerate(SAID[language], start=1)]
-    for embedder in (None, WordEmbedder()):
-        verifier = Verifier(shown, terms=Analyzer(language).terms, language=language, embedder=embedder)
-        for at, (_, said, altered) in enumerate(SAID[language], start=1):
-            for word in words:
-                for joined in (f"{word}, {said} [{at}].", f"**{word}**: {said} [{at}]."):
-                    assert reasons(joined, verifier, language) == [None], joined
-                assert reasons(f"{word}, {altered} [{at}].", verifier, language)[0], (word, altered)
-                # Another source than the one that says it.
-                assert reasons(f"{word}, {said} [{at % 3 + 1}].", verifier, language)[0], word
+    verifier = Verifier(shown, terms=Analyzer(language).terms, language=language)
+    for at, (_, said, altered) in enumerate(SAID[language], start=1):
+        for word in words:
+            for joined in (f"{word}, {said} [{at}].", f"**{word}**: {said} [{at}]."):
+                assert reasons(joined, verifier, language) == [None], joined
+            assert reasons(f"{word}, {altered} [{at}].", verifier, language)[0], (word, altered)
+            # Another source than the one that says it.
+            assert reasons(f"{word}, {said} [{at % 3 + 1}].", verifier, language)[0], word
 
 
 @pytest.mark.parametrize(
@@ -88,5 +87,5 @@ def test_no_connective_changes_a_verdict(language):
 )
 def test_what_is_behind_a_connective_is_read_as_before(text, reason):
     shown = [passage("The offices are in Lyon. Second class tickets are paid for. Meals are free.")]
-    verifier = Verifier(shown, terms=Analyzer("en").terms, embedder=WordEmbedder())
+    verifier = Verifier(shown, terms=Analyzer("en").terms)
     assert bool(reasons(text, verifier, "en")[0]) is reason

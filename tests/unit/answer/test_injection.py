@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from answer.samples import WordEmbedder, passage
+from answer.samples import passage
 from recollect.answer.prompt import CLOSING, OPENING, build_prompt
 from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Verifier
@@ -102,7 +102,7 @@ def test_no_document_passes_for_the_prompt(name):
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_model_that_obeys_a_document_is_not_believed(name):
     passages = [passage(f"{FACT}\n{DOCUMENTS[name]}")]
-    verifier = Verifier(passages, terms=Analyzer("en").terms, question=QUESTION, embedder=WordEmbedder())
+    verifier = Verifier(passages, terms=Analyzer("en").terms, question=QUESTION)
     for text in OBEDIENT.values():
         reply = written(text, passages, verifier)
         harmless = reply.text in {"Lunch costs EUR 6 [1].", "Lunch costs EUR 6 [1]. logo"}
