@@ -56,14 +56,15 @@ class Reader(nn.Module):
     Args:
         weights: MiniLM's ``model.safetensors``, which stay as they are.
         rank: Of the deltas.
-        kind: Of the arithmetic: 16 bits where the processor has matrix instructions (AMX) for them, otherwise 32. What
-            is trained is kept in 32 bits.
+        kind: Of the arithmetic: 16 bits where the processor has instructions for them (twice as fast), otherwise 32.
+            What is trained is kept in 32 bits.
     """
 
     def __init__(self, weights: Path, rank: int, kind: torch.dtype | None = None) -> None:
         super().__init__()
-        amx = "amx_bf16" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        self.kind = kind or (torch.bfloat16 if amx else torch.float32)
+        # amx_bf16 or avx512_bf16
+        fast = "_bf16" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        self.kind = kind or (torch.bfloat16 if fast else torch.float32)
         for name, tensor in load_file(weights).items():
             if name.startswith(("embeddings.", "encoder.")) and tensor.is_floating_point():
                 self.register_buffer(_flat(name), tensor.float())

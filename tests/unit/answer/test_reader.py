@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-import platformdirs
 import pytest
 
 from answer.samples import passage as found
@@ -19,7 +18,7 @@ from recollect.config import RAGConfig
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.embedding.local import LocalEmbedder
 from recollect.embedding.models import ModelCache
-from recollect.errors import ModelUnavailableError, UsageError
+from recollect.errors import UsageError
 from recollect.pipeline.assembly import Assembly
 
 GOLDEN = Path(__file__).parents[2] / "data" / "reader_golden.json"
@@ -27,17 +26,6 @@ PASSAGE = (
     "The office in Lyon opened in 1994. It is led by Marie Dupont, who joined two years later. "
     "Visitors may park behind the building; the gate closes at 19:30."
 )
-
-
-@pytest.fixture(scope="module")
-def cache() -> ModelCache:
-    named = os.environ.get("RECOLLECT_MODEL_DIR")
-    cache = ModelCache(Path(named) if named else platformdirs.user_cache_path("recollect") / "models")
-    try:
-        cache.pull()
-    except ModelUnavailableError as exc:
-        pytest.skip(f"the model cannot be fetched: {exc}")
-    return cache
 
 
 @pytest.fixture(scope="module")
