@@ -36,7 +36,7 @@ class Piece:
         end: Just behind its last one.
         text: Its characters.
         terms: Of its own.
-        around_terms: Of what it needs to be understood: heading, a list's opening line, a table's header, section, path.
+        around_terms: Of what it needs to be understood: heading, a list's opening line, table's header, section, path.
         quantities: Its numbers, dates and times, and those around it.
         words: Its words and those around it, folded.
         codes: Its identifiers and those around it, folded.

@@ -182,7 +182,9 @@ class Reader(LocalModel):
                 tokenizer = TextTokenizer(files.tokenizer, compiled=files.build_directory)
                 before, after = tokenizer.specials
                 sample = [(*before, *ids[:_WINDOW_TOKENS], *after) for ids in tokenizer.ids_batch(SAMPLE_TEXTS)]
-                graph = ensure_built(files, precision=self._precision, sample=sample, head="pairs", deltas=self._weights)
+                graph = ensure_built(
+                    files, precision=self._precision, sample=sample, head="pairs", deltas=self._weights
+                )
                 self._loaded = _Loaded(load_session(graph.path), tokenizer, _Heads.load(self._weights))
             return self._loaded
 

@@ -196,7 +196,9 @@ async def stream_answer(
         language=language,
         template=options.prompt,
     )
-    verifier = Verifier(prompt.passages, terms=analyzer.terms, language=language, question=question, reader=options.checker)
+    verifier = Verifier(
+        prompt.passages, terms=analyzer.terms, language=language, question=question, reader=options.checker
+    )
     writing = Writing(
         prompt,
         verifier,

@@ -14,6 +14,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from recollect.answer import absence
@@ -38,8 +39,9 @@ _QUANTITY_WEIGHT = 3.0
 _HEADING_SHARE = 0.8
 # Of pieces that hold so much of a claim's terms the best one speaks of the same, and may deny it.
 _SAME = 0.8
-# What is read of a source: all of it, or so many characters around the best piece.
-_READ_WHOLE, _READ_AROUND = 1000, 400
+# What is read of a source: all of it, or so many characters around each piece.
+_READ_WHOLE, _READ_AROUND = 1000, 300
+_LEAST_ODDS = 1e-4
 # A statement is unsupported where the doubt is greater.
 _THRESHOLD = 0.5
 # The more of these in one side alone, the more likely is it that it denies what the other says.
@@ -49,6 +51,8 @@ _NEGATORS = re.compile(
     re.IGNORECASE,
 )
 
+#: Terms and numbers, each with how much it says, or by how far it is held.
+_Shares: TypeAlias = "dict[str | Quantity, float]"
 #: What is wrong, and the same in words.
 Fault: TypeAlias = tuple[UnsupportedReason, str]
 
@@ -128,13 +132,14 @@ class Matcher:
 
     def match(self, claim: Claim, pool: Sequence[Piece]) -> Match:
         """The pieces of the pool that support a claim best, and what of it they leave open."""
-        chosen, share = self._cover(claim, pool)
-        pieces = tuple(chosen)
+        wanted = self._wanted(claim)
+        held = [_held(wanted, piece) for piece in pool]
+        pieces, share = _cover(wanted, pool, held)
         if any(_repeats(claim, piece) for piece in pieces):
             return Match(pieces, 1.0)
         faults = list(_faults(claim, pool))
         kinds = Counter("number" if reason == "date" else reason for reason, _ in faults)
-        turned = self._turned(claim, pool)
+        turned = _turned(claim, wanted, pool, held)
         numbers, names, codes = kinds["number"], kinds["name"], kinds["identifier"]
         read = self._read(claim, pieces)
         # In another language only what is written alike can be compared.
@@ -149,71 +154,40 @@ class Matcher:
 
     def part(self, claim: Claim, source: int) -> float:
         """How much of a claim one source holds."""
-        return self._cover(claim, self._sources.of([source]))[1]
+        wanted, pool = self._wanted(claim), self._sources.of([source])
+        return _cover(wanted, pool, [_held(wanted, piece) for piece in pool])[1]
 
-    def _cover(self, claim: Claim, pool: Sequence[Piece]) -> tuple[list[Piece], float]:
-        """Up to four pieces that hold most of the claim's terms and numbers together, and the share that they hold."""
-        wanted: dict[str | Quantity, float] = {term: self._sources.weight(term) for term in claim.terms}
-        wanted |= dict.fromkeys(claim.quantities, _QUANTITY_WEIGHT)
-        total = sum(wanted.values())
-        if not total or not pool:
-            return [], 0.0
-        held = {id(piece): _held(wanted, piece) for piece in pool}
-        so_far: dict[str | Quantity, float] = dict.fromkeys(wanted, 0.0)
-        chosen: list[Piece] = []
-        while len(chosen) < _MOST_PIECES:
-            best = max(pool, key=lambda piece: _gain(wanted, so_far, held[id(piece)]))
-            if _gain(wanted, so_far, held[id(best)]) < _LEAST_GAIN * total:
-                break
-            chosen.append(best)
-            for feature, share in held[id(best)].items():
-                so_far[feature] = max(so_far[feature], share)
-        return chosen, sum(wanted[feature] * share for feature, share in so_far.items()) / total
-
-    def _turned(self, claim: Claim, pool: Sequence[Piece]) -> Fault | None:
-        """What the piece that says the same words says otherwise: it denies it, or has another number in its place."""
-        weights = {term: self._sources.weight(term) for term in claim.terms}
-        total = sum(weights.values())
-        held = [sum(weights[term] * covered(term, piece.all_terms) for term in weights) for piece in pool]
-        if not total or max(held, default=0.0) < _SAME * total:
-            return None
-        main = pool[held.index(max(held))]
-        if _denies(claim.text) != _denies(main.text):
-            return "contradiction", "the evidence says the opposite"
-        for said in claim.quantities:
-            if not said.found_in(main.quantities) and any(said.found_in(piece.quantities) for piece in pool):
-                others = [one for one in main.quantities if (one.kind, one.unit) == (said.kind, said.unit)]
-                if others:
-                    kind: UnsupportedReason = "number" if said.kind == "number" else "date"
-                    return kind, f"{said.text.strip()!r} is said of something else; of this, {others[0].text.strip()!r}"
-        return None
+    def _wanted(self, claim: Claim) -> _Shares:
+        """What evidence should hold of a claim, each with how much it says."""
+        wanted: _Shares = {term: self._sources.weight(term) for term in claim.terms}
+        return wanted | dict.fromkeys(claim.quantities, _QUANTITY_WEIGHT)
 
     def _read(self, claim: Claim, pieces: Sequence[Piece]) -> float | None:
         if self._reader is None or claim.language != "en" or any(piece.language != "en" for piece in pieces):
             return None
-        texts = self._around(pieces)
-        if not texts:
-            return None
-        readings = self._reader.read(claim.text, texts if len(texts) == 1 else [*texts, "\n".join(texts)])
-        best = max(reading.probability for reading in readings)
-        return math.log(max(best, 1e-4) / max(1 - best, 1e-4))
+        texts = [self._around(own) for _, own in groupby(sorted(pieces, key=_place), lambda piece: piece.source)]
+        if len(pieces) > 1:
+            texts.append("\n".join(piece.text for piece in pieces))
+        best = max((reading.probability for reading in self._reader.read(claim.text, texts)), default=0.0)
+        return math.log(max(best, _LEAST_ODDS) / max(1 - best, _LEAST_ODDS))
 
-    def _around(self, pieces: Sequence[Piece]) -> list[str]:
-        """What is read of each source: the best piece with what stands around it."""
-        best: dict[int, Piece] = {}
-        for piece in pieces:
-            best.setdefault(piece.source, piece)
-        return [_window(self._sources.passages[number - 1].content, piece) for number, piece in best.items()]
+    def _around(self, pieces: Iterable[Piece]) -> str:
+        """The pieces of a source with what stands around them."""
+        own = list(pieces)
+        content = self._sources.passages[own[0].source - 1].content
+        if len(content) <= _READ_WHOLE:
+            return content
+        spans: list[tuple[int, int]] = []
+        for piece in own:
+            start, end = max(0, piece.start - _READ_AROUND), piece.end + _READ_AROUND
+            if spans and start <= spans[-1][1]:
+                start, _ = spans.pop()
+            spans.append((start, end))
+        return "\n".join(content[start:end] for start, end in spans)
 
 
-def _window(content: str, piece: Piece) -> str:
-    if len(content) <= _READ_WHOLE:
-        return content
-    start = content.rfind("\n", 0, max(0, piece.start - _READ_AROUND)) + 1
-    if start < piece.start - 2 * _READ_AROUND:
-        start = content.find(" ", piece.start - _READ_AROUND) + 1
-    end = content.find("\n", min(len(content), piece.end + _READ_AROUND))
-    return content[start : end if 0 <= end <= piece.end + 2 * _READ_AROUND else piece.end + _READ_AROUND]
+def _place(piece: Piece) -> tuple[int, int]:
+    return piece.source, piece.start
 
 
 def _repeats(claim: Claim, piece: Piece) -> bool:
@@ -240,8 +214,9 @@ def _faults(claim: Claim, pool: Sequence[Piece]) -> Iterator[Fault]:
             yield "name", f"{name.text!r} does not stand in the evidence"
 
 
-def _held(wanted: Iterable[str | Quantity], piece: Piece) -> dict[str | Quantity, float]:
-    found: dict[str | Quantity, float] = {}
+def _held(wanted: Iterable[str | Quantity], piece: Piece) -> _Shares:
+    """What a piece holds of it, each by how far."""
+    found: _Shares = {}
     terms = piece.all_terms
     for feature in wanted:
         if isinstance(feature, Quantity):
@@ -253,10 +228,37 @@ def _held(wanted: Iterable[str | Quantity], piece: Piece) -> dict[str | Quantity
     return found
 
 
-def _gain(
-    wanted: dict[str | Quantity, float], so_far: dict[str | Quantity, float], held: dict[str | Quantity, float]
-) -> float:
-    return sum(wanted[feature] * max(0.0, share - so_far[feature]) for feature, share in held.items())
+def _cover(wanted: _Shares, pool: Sequence[Piece], held: Sequence[_Shares]) -> tuple[tuple[Piece, ...], float]:
+    """Up to four pieces that hold most of what is wanted together, and the share that they hold."""
+    total = sum(wanted.values())
+    so_far: _Shares = dict.fromkeys(wanted, 0.0)
+    chosen: list[Piece] = []
+    while pool and total and len(chosen) < _MOST_PIECES:
+        gains = [sum(wanted[one] * max(0.0, share - so_far[one]) for one, share in own.items()) for own in held]
+        best = gains.index(max(gains))
+        if gains[best] < _LEAST_GAIN * total:
+            break
+        chosen.append(pool[best])
+        so_far |= {one: max(so_far[one], share) for one, share in held[best].items()}
+    return tuple(chosen), sum(wanted[one] * share for one, share in so_far.items()) / total if total else 0.0
+
+
+def _turned(claim: Claim, wanted: _Shares, pool: Sequence[Piece], held: Sequence[_Shares]) -> Fault | None:
+    """What the piece that says the same words says otherwise: it denies it, or has another number in its place."""
+    said = [sum(wanted[one] * share for one, share in own.items() if isinstance(one, str)) for own in held]
+    total = sum(weight for one, weight in wanted.items() if isinstance(one, str))
+    if not total or max(said, default=0.0) < _SAME * total:
+        return None
+    main = pool[said.index(max(said))]
+    if _denies(claim.text) != _denies(main.text):
+        return "contradiction", "the evidence says the opposite"
+    for one in claim.quantities:
+        if not one.found_in(main.quantities) and any(one.found_in(piece.quantities) for piece in pool):
+            others = [other for other in main.quantities if (other.kind, other.unit) == (one.kind, one.unit)]
+            if others:
+                kind: UnsupportedReason = "number" if one.kind == "number" else "date"
+                return kind, f"{one.text.strip()!r} is said of something else; of this, {others[0].text.strip()!r}"
+    return None
 
 
 _AFFIRMATIONS = listed(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,6 @@ from recollect.answer.reader import MAX_WINDOWS, Reader
 from recollect.config import RAGConfig
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.embedding.local import LocalEmbedder
-from recollect.embedding.models import ModelCache
 from recollect.errors import UsageError
 from recollect.pipeline.assembly import Assembly
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from answer.samples import LEAVE, WordEmbedder, passage
+from answer.samples import LEAVE, passage
 from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Verifier
 from recollect.answer.writing import WrittenAnswer
@@ -23,7 +23,10 @@ BLOCKS = [passage(LEAVE), passage(CANTEEN, document_id=2, source="general/cantee
 
 def written(answer, passages=BLOCKS, *, verifier=None, language="en", question="", **options):
     verifier = verifier or Verifier(
-        passages, terms=TERMS, language=language, question=question, 
+        passages,
+        terms=TERMS,
+        language=language,
+        question=question,
     )
     result = WrittenAnswer(verifier, passages, language, **options)
     stream = StatementStream(language)
@@ -276,5 +279,3 @@ def test_whatever_comes_in_whatever_pieces_the_shown_pieces_join_to_the_answer(p
 
 
 SHARED = Verifier(BLOCKS, terms=TERMS)
-
-
