@@ -168,7 +168,9 @@ class Matcher:
         texts = [self._around(own) for _, own in groupby(sorted(pieces, key=_place), lambda piece: piece.source)]
         if len(pieces) > 1:
             texts.append("\n".join(piece.text for piece in pieces))
-        best = max((reading.probability for reading in self._reader.read(claim.text, texts)), default=0.0)
+        # It was trained on whole sentences.
+        said = claim.text.rstrip(" .") + "."
+        best = max((reading.probability for reading in self._reader.read(said, texts)), default=0.0)
         return math.log(max(best, _LEAST_ODDS) / max(1 - best, _LEAST_ODDS))
 
     def _around(self, pieces: Iterable[Piece]) -> str:

@@ -18,8 +18,8 @@ DATA = Path(__file__).parents[2] / "data"
 RULES = (
     "The depot moves from Swindon to Reading. Ms Hartley proposed the new route, and Mr Adeyemi opposed it. "
     "The tank holds at least 40 litres. The offices are in Lyon (12 people) and Porto (7 people). Records may be "
-    "shared with auditors if the officer approves. The lease begins on 1 July 2024 and ends on 30 June 2029. Managers get a "
-    "company car, and their assistants a railcard."
+    "shared with auditors if the officer approves. The lease begins on 1 July 2024 and ends on 30 June 2029. "
+    "Managers get a company car, and their assistants a railcard."
 )
 
 
