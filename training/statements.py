@@ -3,7 +3,8 @@
 FILES holds a checkout, under its name, for each folder of ``questions``. A line of its ``statements.jsonl`` names a
 stretch of a file, statements that it supports, and wrong ones, each with one mistake of a named kind. The statement
 takes the place of the question: the stretch, with some of the lines around it, "answers" it where it supports it.
-``dense.jsonl`` has the same over short invented documents, which are in the file itself.
+``dense.jsonl`` has the same over short invented documents, which are in the file itself, and ``dense_held.jsonl`` such
+that only measure.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def main(files: Path, out: Path) -> None:
         use = "held-out" if path.parent.name in HELD_OUT else "train"
         made[use] += examples(path, files / path.parent.name, dice)
     made["train"] += invented(FOLDERS.parent / "dense.jsonl")
+    made["held-out"] += invented(FOLDERS.parent / "dense_held.jsonl")
     for use, rows in made.items():
         dice.shuffle(rows)
         (out / f"{use}-statements.jsonl").write_text("".join(json.dumps(asdict(one)) + "\n" for one in rows))

@@ -12,14 +12,14 @@ import pytest
 
 from answer.samples import passage as found
 from recollect.answer.extractive import ExtractionOptions, read
-from recollect.answer.reader import MAX_WINDOWS, Reader
+from recollect.answer.reader import CHECKER, MAX_WINDOWS, WEIGHTS, Reader
 from recollect.config import RAGConfig
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.embedding.local import LocalEmbedder
 from recollect.errors import UsageError
 from recollect.pipeline.assembly import Assembly
 
-GOLDEN = Path(__file__).parents[2] / "data" / "reader_golden.json"
+GOLDEN = {WEIGHTS: "reader_golden.json", CHECKER: "checker_golden.json"}
 PASSAGE = (
     "The office in Lyon opened in 1994. It is led by Marie Dupont, who joined two years later. "
     "Visitors may park behind the building; the gate closes at 19:30."
@@ -31,20 +31,25 @@ def reader(cache) -> Reader:
     return Reader(cache)
 
 
-def test_readings_are_those_that_were_recorded(cache):
-    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    reader = Reader(cache, precision="fp32")
-    for one in golden:
+def golden(weights):
+    return json.loads((Path(__file__).parents[2] / "data" / GOLDEN[weights]).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS, CHECKER], ids=lambda path: path.stem)
+def test_readings_are_those_that_were_recorded(cache, weights):
+    reader = Reader(cache, weights=weights, precision="fp32")
+    for one in golden(weights):
         (reading,) = reader.read(one["question"], [one["passage"]], [one["heading"]])
         assert one["passage"][reading.start : reading.end] == one["span"]
         assert reading.probability == pytest.approx(one["probability"], abs=0.002)
         assert reading.begins_within(reading.start, reading.end) == pytest.approx(one["begins"], abs=0.05)
 
 
-def test_eight_bits_say_nearly_the_same(reader):
-    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    readings = [reader.read(one["question"], [one["passage"]], [one["heading"]])[0] for one in golden]
-    off = [abs(reading.probability - one["probability"]) for reading, one in zip(readings, golden, strict=True)]
+@pytest.mark.parametrize("weights", [WEIGHTS, CHECKER], ids=lambda path: path.stem)
+def test_eight_bits_say_nearly_the_same(cache, weights):
+    reader, recorded = Reader(cache, weights=weights), golden(weights)
+    readings = [reader.read(one["question"], [one["passage"]], [one["heading"]])[0] for one in recorded]
+    off = [abs(reading.probability - one["probability"]) for reading, one in zip(readings, recorded, strict=True)]
     assert sum(off) / len(off) < 0.1
 
 
