@@ -384,34 +384,27 @@ class Verifier:
 
     def _check_segment(self, segment: Segment) -> Verdict:
         claim = self._read(segment.text)
-        cited = [number for number in segment.cited if self._names_a_source(number)]
+        cited = tuple(number for number in segment.cited if self._names_a_source(number))
         if not claim.terms and not claim.facts:
-            return Verdict("neutral", tuple(cited))
-        everything = self.sources.pieces
-        found = self._matcher.match(claim, self.sources.of(cited) if cited else everything)
-        if found.reason is None and cited and found.score < _CERTAIN:
-            right = self._matcher.match(claim, everything)
-            if right.reason is None and right.score > found.score + _MUCH_BETTER:
-                others = {piece.source for piece in right.pieces} - set(cited)
-                named = " ".join(f"[{number}]" for number in sorted(others))
-                return Verdict("claim", tuple(cited), _supports(found), found.score, "wrong_source", f"{named} says it")
-        if found.reason is None:
-            idle = [number for number in cited if len(cited) > 1 and self._matcher.part(claim, number) < _LEAST_PART]
-            reason: UnsupportedReason | None = "wrong_source" if idle else None
-            detail = f"[{idle[0]}] does not speak of it" if idle else ""
-            return Verdict("claim", tuple(cited), _supports(found), found.score, reason, detail)
-        if cited:
-            elsewhere = self._matcher.match(claim, everything)
-            if elsewhere.reason is None:
-                better = sorted({piece.source for piece in elsewhere.pieces} - set(cited))
-                named = " ".join(f"[{number}]" for number in better)
-                detail = f"{found.detail}; source {named} says it" if named else found.detail
-                return Verdict("claim", tuple(cited), _supports(found), found.score, "wrong_source", detail)
-        return Verdict("claim", tuple(cited), _supports(found), found.score, found.reason, found.detail)
+            return Verdict("neutral", cited)
+        found = self._matcher.match(claim, self.sources.of(cited) if cited else self.sources.pieces)
+        reason, detail = found.reason, found.detail
+        idle = [number for number in cited if len(cited) > 1 and self._matcher.part(claim, number) < _LEAST_PART]
+        better = self._better(claim, found, cited)
+        if better:
+            reason, detail = "wrong_source", f"{' '.join(f'[{number}]' for number in better)} says it"
+        elif reason is None and idle:
+            reason, detail = "wrong_source", f"[{idle[0]}] does not speak of it"
+        supports = tuple(Support(piece.source, piece.start, piece.end, found.score) for piece in found.pieces)
+        return Verdict("claim", cited, supports, found.score, reason, detail)
 
-
-def _supports(found: Match) -> tuple[Support, ...]:
-    return tuple(Support(piece.source, piece.start, piece.end, found.score) for piece in found.pieces)
+    def _better(self, claim: Claim, found: Match, cited: Sequence[int]) -> list[int]:
+        """The sources that support a claim far better than those that it cites."""
+        if not cited or (found.reason is None and found.score >= _CERTAIN):
+            return []
+        right = self._matcher.match(claim, self.sources.pieces)
+        better = right.reason is None and (found.reason is not None or right.score > found.score + _MUCH_BETTER)
+        return sorted({piece.source for piece in right.pieces} - set(cited)) if better else []
 
 
 def _substantial(segments: Sequence[Segment]) -> list[Segment]:
