@@ -168,8 +168,8 @@ class Matcher:
         texts = [self._around(own) for _, own in groupby(sorted(pieces, key=_place), lambda piece: piece.source)]
         if len(pieces) > 1:
             texts.append("\n".join(piece.text for piece in pieces))
-        # It was trained on whole sentences.
-        said = claim.text.rstrip(" .") + "."
+        # It was trained on whole sentences, and it reads numbers as they are written.
+        said = _as_written(claim, pieces).rstrip(" .") + "."
         best = max((reading.probability for reading in self._reader.read(said, texts)), default=0.0)
         return math.log(max(best, _LEAST_ODDS) / max(1 - best, _LEAST_ODDS))
 
@@ -186,6 +186,16 @@ class Matcher:
                 start, _ = spans.pop()
             spans.append((start, end))
         return "\n".join(content[start:end] for start, end in spans)
+
+
+def _as_written(claim: Claim, pieces: Sequence[Piece]) -> str:
+    """A claim with its numbers, dates and times in the notation of the pieces."""
+    text = claim.text
+    for one in sorted(claim.quantities, key=lambda quantity: -quantity.start):
+        known = [other for piece in pieces for other in piece.quantities if one.found_in([other])]
+        same = next((other.text for other in known if (other.kind, other.unit) == (one.kind, one.unit)), one.text)
+        text = text[: one.start] + same + text[one.end :]
+    return text
 
 
 def _place(piece: Piece) -> tuple[int, int]:
