@@ -2,13 +2,14 @@
 
 Who writes statements over documents says true ones in other words, and wrong ones mostly in the documents': a network
 that sees nothing else learns that whatever repeats its source is wrong. Here a repetition is as often right as wrong.
-DATA holds what `statements.py` wrote. Each of its passages gives up to two sentences, some of them shorter or in another
-notation, and of each a wrong one: with another number or name of the passage, denied, or from another passage. Rows of
-tables and labels with their values give short statements, right ones and such with the value of another.
+DATA holds what `statements.py` wrote. Each of its passages gives up to two sentences, some of them shorter or in
+another notation, and of each a wrong one: with another number or name of the passage, denied, or from another passage.
+Rows of tables and labels with their values give short statements, right ones and such with the value of another.
 """
 
 from __future__ import annotations
 
+import calendar
 import json
 import random
 import re
@@ -106,9 +107,9 @@ def _day(match: re.Match[str]) -> str:
     return f"{int(match[3])} {_MONTHS[int(match[2]) - 1]} {match[1]}" if 1 <= int(match[2]) <= 12 else match.group()
 
 
-_MONTHS = "January February March April May June July August September October November December".split()
+_MONTHS = calendar.month_name[1:]
 _MONEY = {"€": "euros", "£": "pounds", "$": "dollars"}
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _NOTATIONS = (
     (re.compile(r"(?<=\d) ?percent\b"), " %"),
     (re.compile(r"(?<=\d) ?%"), " percent"),
