@@ -88,7 +88,7 @@ class _Weights(NamedTuple):
 
 
 # Where the reader is asked, and where it is not.
-_READ = _Weights(-1.95, 3.3, 0.78, 0.67, 3.45, 2.0, -0.73)
+_READ = _Weights(-1.0, 0.0, 1.6, 1.5, 2.5, 1.0, -0.37)
 _UNREAD = _Weights(-3.0, 4.0, 3.5, 3.5, 3.5, 3.3)
 
 
