@@ -159,7 +159,7 @@ def test_a_model_that_repeats_the_offer_answers_nothing(language):
     assert set(OFFERS) == set(REFUSALS)
 
 
-UNSUPPORTED = "Managers receive 3 yachts [1]."
+UNSUPPORTED = "Managers receive 77 yachts [1]."
 
 
 def written(text, treatment="mark"):
