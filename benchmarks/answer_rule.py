@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
+import logistic
 import numpy as np
 from families import QUESTIONS, Asked, Family, Question, Reply, Span, Verdict, figures, judge, read_family
 from harness import machine, say, store_folder, table, versions
@@ -31,7 +32,6 @@ NOTHING = {True: (-3.0, 0.0, -10.0, 1.0), False: (0.0, 0.0, 1.0)}
 THRESHOLDS = (0.3, 0.35, 0.4, 0.45, 0.5)
 COVERAGES = (0.1, 0.2, 0.3, 0.5, 1.0)
 READ_WEIGHTS = (0.1, 0.15, 0.25)
-RIDGE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,8 @@ def _report(examples: Sequence[Example], *, reads: bool) -> None:
     weights = fitted(examples)
     print(f"\n### Fitted {'with the reader' if reads else 'without it'}\n")
     print(", ".join(f"{part} {value:.2f}" for part, value in zip(("bias", *FEATURES[reads]), weights, strict=True)))
-    auc = _auc(probabilities, right)
-    print(f"\nEach family by the others' weights; AUC of right answers against all others {auc:.3f}\n")
+    surer = logistic.auc(probabilities, right)
+    print(f"\nEach family by the others' weights; AUC of right answers against all others {surer:.3f}\n")
     rows = []
     for threshold in THRESHOLDS:
         verdicts = [
@@ -139,28 +139,14 @@ def _report(examples: Sequence[Example], *, reads: bool) -> None:
 
 
 def fitted(examples: Sequence[Example]) -> np.ndarray:
-    """Bias and weights of a logistic model, by Newton's method; features are scaled while the ridge holds them."""
-    features = np.array([one.features for one in examples])
-    scale = features.std(axis=0) + 1e-9
-    inputs = np.column_stack([np.ones(len(features)), features / scale])
-    labels = np.array([one.right for one in examples], float)
-    penalty = RIDGE * len(labels) * np.diag([0.0, *np.ones(len(scale))])
-    weights = np.zeros(inputs.shape[1])
-    for _ in range(50):
-        said = 1 / (1 + np.exp(-inputs @ weights))
-        curvature = (inputs * (said * (1 - said))[:, None]).T @ inputs + penalty
-        weights = weights - np.linalg.solve(curvature, inputs.T @ (said - labels) + penalty @ weights)
-    return weights / np.array([1.0, *scale])
+    """Bias and weights of a logistic model."""
+    return logistic.fitted(
+        np.array([one.features for one in examples]), np.array([one.right for one in examples], float)
+    )
 
 
 def _probability(weights: np.ndarray, examples: Sequence[Example]) -> np.ndarray:
     return 1 / (1 + np.exp(-(weights[0] + np.array([one.features for one in examples]) @ weights[1:])))
-
-
-def _auc(values: np.ndarray, right: np.ndarray) -> float:
-    """How often a right one is surer than another (Mann and Whitney)."""
-    differences = values[right][:, None] - values[~right][None, :]
-    return float((differences > 0).mean() + (differences == 0).mean() / 2)
 
 
 if __name__ == "__main__":

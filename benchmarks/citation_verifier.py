@@ -54,20 +54,20 @@ def main() -> None:
     parser.add_argument("--files", type=Path, help="checkouts of the families whose statements are held out")
     parser.add_argument("--show", action="store_true", help="print what went wrong")
     options = parser.parse_args()
-    reader = None if options.words else _checker()
+    reader = None if options.words else checker()
     print("| text | alterations found | true sentences flagged |\n|---|---|---|")
     if CONSTRUCTED.is_file():
-        _report("handbook (constructed)", _constructed(), reader, show=options.show)
-    _report("second set (constructed)", _constructed(HELD), reader, show=options.show)
-    _report("invented documents", _stated(INVENTED), reader, show=options.show)
+        _report("handbook (constructed)", constructed(), reader, show=options.show)
+    _report("second set (constructed)", constructed(HELD), reader, show=options.show)
+    _report("invented documents", stated(INVENTED), reader, show=options.show)
     for path in STATED if options.files else ():
         name = path.parent.name
-        _report(name, _stated(path, options.files / name), reader, show=options.show)
+        _report(name, stated(path, options.files / name), reader, show=options.show)
     for name, language, texts in _texts(options.data):
         _report(name, _generated(texts, language, options.cases), reader, language=language, show=options.show)
 
 
-def _checker():
+def checker():
     from recollect.config import RAGConfig
     from recollect.pipeline.assembly import Assembly
 
@@ -90,7 +90,7 @@ def _texts(data: Path):
             )
 
 
-def _constructed(path=CONSTRUCTED):
+def constructed(path=CONSTRUCTED):
     document = json.loads(path.read_text(encoding="utf-8"))
     for case in document["cases"]:
         shown = [document["sources"][key] for key in case["sources"]]
@@ -98,7 +98,7 @@ def _constructed(path=CONSTRUCTED):
         yield case["kind"], case["supported"], case["answer"], passages
 
 
-def _stated(path, folder=None):
+def stated(path, folder=None):
     """Statements that a stretch of a document supports or does not, each with the passage around that stretch."""
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
