@@ -187,7 +187,10 @@ def _warm(app: FastAPI, rag: RAGPipeline, settle: Callable[[], None]) -> None:
         try:
             assembly = rag.standpoint.assembly
             assembly.embedder.embed_query("a question")
-            if (reader := assembly.reader_for(assembly.embedder)) is not None:
+            readers = [assembly.reader_for(assembly.embedder)]
+            if assembly.config.answer.provider != "extractive":
+                readers.append(assembly.checker_for(assembly.embedder))
+            for reader in filter(None, readers):
                 reader.read("a question", ["a passage"])
         except Exception as exc:  # noqa: BLE001 - the first request will say so to whoever asks
             logger.warning("The embedding model cannot be loaded yet: %s", exc)
