@@ -12,14 +12,16 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import UsageError
+from recollect.interruption import check, stoppable
 from recollect.model import RetrievalOptions, RetrievedContext, Scope, SearchReply
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class _Flight:
     """A reply that one thread computes and others may wait for."""
 
     def __init__(self) -> None:
-        self.landed = threading.Event()
+        self.landed: Future[None] = Future()
         self.reply: SearchReply | None = None
         self.error: Exception | None = None
 
@@ -190,7 +192,7 @@ class ResultCache:
             with self._lock:
                 if self._flights.get(key) is own:
                     del self._flights[key]
-            own.landed.set()
+            own.landed.set_result(None)
 
     def _find(self, key: bytes) -> SearchReply | None:
         entry = self._entries.get(key)
@@ -211,8 +213,15 @@ class ResultCache:
                 self._keep(key, reply, seconds)
 
     def _wait(self, flight: _Flight) -> SearchReply | None:
-        """What the other thread computed; None where it was interrupted, so that somebody else must."""
-        flight.landed.wait()
+        """What the other thread computed; None where it was interrupted, so that somebody else must.
+
+        Raises:
+            Interrupted: Nobody waits for this one any more.
+        """
+        given_up: Future[None] = Future()
+        with stoppable(partial(given_up.set_result, None)):
+            wait([flight.landed, given_up], return_when=FIRST_COMPLETED)
+            check()
         if flight.error is not None:
             raise flight.error
         if flight.reply is None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from recollect.errors import StoreError, UsageError
+from recollect.interruption import Interrupted, Interruption, current
 from recollect.model import CompleteOptions, RetrievedContext, Scope, SearchReply
 from recollect.retrieval.cache import ResultCache, cache_key
 
@@ -364,3 +366,25 @@ def test_keys_are_equal_exactly_where_values_are(left, right):
 def test_numbers_out_of_range_are_refused(wrong):
     with pytest.raises(UsageError, match=next(iter(wrong))):
         ResultCache(**wrong)
+
+
+def test_who_waits_for_another_and_gives_up_does_not_wait_for_its_end():
+    cache, giving_up, told = ResultCache(), Interruption(), threading.Event()
+
+    def second() -> None:
+        current.set(giving_up)
+        told.set()
+        with cache.claim(b"key"):
+            raise AssertionError("another one computes it")
+
+    with ThreadPoolExecutor(1) as pool:
+        with cache.claim(b"key") as first:
+            waiting = pool.submit(second)
+            told.wait()
+            time.sleep(0.1)  # it waits by now, or would be told at once that it is to end
+            giving_up.interrupt()
+            with pytest.raises(Interrupted):
+                waiting.result(20)
+            first.reply = reply()
+        with cache.claim(b"key") as later:
+            assert later.hit
