@@ -44,10 +44,11 @@ _READ_WHOLE, _READ_AROUND = 1000, 300
 _LEAST_ODDS = 1e-4
 # A statement is unsupported where the doubt is greater.
 _THRESHOLD = 0.5
-# The more of these in one side alone, the more likely is it that it denies what the other says.
+# Where one side alone has one of these, it denies what the other says.
 _NEGATORS = re.compile(
     r"\b(?:not|no|never|none|nobody|neither|nor|cannot|without|\w+n['’]t|nicht|kein\w*|nie|niemals|weder|ohne|ne|pas|jamais|aucune?|sans"
-    r"|nunca|jamás|ningun\w*|ningún|tampoco|sin|non|mai|nessun\w*|senza|não|nem|nenhum\w*|sem|niet|geen|nooit|zonder)\b",
+    r"|nunca|jamás|ningun\w*|ningún|tampoco|sin|non|mai|nessun\w*|senza|não|nem|nenhum\w*|sem|niet|geen|nooit|zonder"
+    r"|не|нет|никогда|nigdy|değil|yok|inte|ej|ikke|aldrig|لا|ليس|لم|لن)\b|不|没|沒|無|ない|ません|نہیں|नहीं",
     re.IGNORECASE,
 )
 
@@ -257,8 +258,10 @@ def _cover(wanted: _Shares, pool: Sequence[Piece], held: Sequence[_Shares]) -> t
 
 def _turned(claim: Claim, wanted: _Shares, pool: Sequence[Piece], held: Sequence[_Shares]) -> Fault | None:
     """What the piece that says the same words says otherwise: it denies it, or has another number in its place."""
-    said = [sum(wanted[one] * share for one, share in own.items() if isinstance(one, str)) for own in held]
-    total = sum(weight for one, weight in wanted.items() if isinstance(one, str))
+    # In some languages what denies is a term, or a part of one.
+    words = {one: weight for one, weight in wanted.items() if isinstance(one, str) and not _denies(one)}
+    said = [sum(weight * own.get(one, 0.0) for one, weight in words.items()) for own in held]
+    total = sum(words.values())
     if not total or max(said, default=0.0) < _SAME * total:
         return None
     main = pool[said.index(max(said))]
