@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 import httpcore2
+import platformdirs
 import psycopg
 import pytest
 from hypothesis import settings
@@ -23,6 +24,8 @@ from psycopg.conninfo import make_conninfo
 
 from recollect import RAGConfig, RAGPipeline
 from recollect.embedding.hashing import HashingEmbedder
+from recollect.embedding.models import ModelCache
+from recollect.errors import ModelUnavailableError
 from recollect.store.embedded import EmbeddedServer
 from recollect.store.migrate import migrate
 from recollect.store.store import Store
@@ -101,6 +104,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):
         remove_leftovers()
+
+
+@pytest.fixture(scope="session")
+def model_cache() -> ModelCache:
+    """Where the default model is, on this machine or fetched for the tests that need it."""
+    named = os.environ.get("RECOLLECT_MODEL_DIR")
+    cache = ModelCache(Path(named) if named else platformdirs.user_cache_path("recollect") / "models")
+    try:
+        cache.pull()
+    except ModelUnavailableError as exc:
+        pytest.skip(f"the model cannot be fetched: {exc}")
+    return cache
 
 
 @pytest.fixture(scope="session")

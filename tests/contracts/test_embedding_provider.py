@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
-import platformdirs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +12,6 @@ from hypothesis import strategies as st
 from recollect.embedding.cached import CachedEmbedder, MemoryEmbeddingCache
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.embedding.local import LocalEmbedder
-from recollect.embedding.models import ModelCache
-from recollect.errors import ModelUnavailableError
 
 TEXTS = [
     "How many days of annual leave do I have?",
@@ -32,14 +27,8 @@ PROVIDERS = ["local int8", "local fp32", "hashing", "cached hashing", "cached lo
 
 
 @pytest.fixture(scope="module")
-def local_embedders():
-    named = os.environ.get("RECOLLECT_MODEL_DIR")
-    cache = ModelCache(Path(named) if named else platformdirs.user_cache_path("recollect") / "models")
-    try:
-        cache.pull()
-    except ModelUnavailableError as exc:
-        pytest.skip(f"the model cannot be fetched: {exc}")
-    return {precision: LocalEmbedder(cache=cache, precision=precision) for precision in ("int8", "fp32")}
+def local_embedders(model_cache):
+    return {precision: LocalEmbedder(cache=model_cache, precision=precision) for precision in ("int8", "fp32")}
 
 
 @pytest.fixture(scope="module", params=PROVIDERS)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
-import platformdirs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.embedding.local import LocalEmbedder
-from recollect.embedding.models import ModelCache
-from recollect.errors import ModelUnavailableError
 from recollect.retrieval.rerank.base import Candidate
 from recollect.retrieval.rerank.registry import DEFAULTS, RERANKERS, make_reranker
 
@@ -45,13 +40,7 @@ def reranker(request):
         return make_reranker("shortest", rerankers=RERANKERS.with_given({"shortest": Shortest}))
     if request.param != "late_interaction":
         return make_reranker(request.param, embedder=HashingEmbedder(64))
-    named = os.environ.get("RECOLLECT_MODEL_DIR")
-    cache = ModelCache(Path(named) if named else platformdirs.user_cache_path("recollect") / "models")
-    try:
-        cache.pull()
-    except ModelUnavailableError as exc:
-        pytest.skip(f"the model cannot be fetched: {exc}")
-    return make_reranker(request.param, embedder=LocalEmbedder(cache=cache))
+    return make_reranker(request.param, embedder=LocalEmbedder(cache=request.getfixturevalue("model_cache")))
 
 
 def candidates(texts):

@@ -27,8 +27,8 @@ PASSAGE = (
 
 
 @pytest.fixture(scope="module")
-def reader(cache) -> Reader:
-    return Reader(cache)
+def reader(model_cache) -> Reader:
+    return Reader(model_cache)
 
 
 def golden(weights):
@@ -36,8 +36,8 @@ def golden(weights):
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS, CHECKER], ids=lambda path: path.stem)
-def test_readings_are_those_that_were_recorded(cache, weights):
-    reader = Reader(cache, weights=weights, precision="fp32")
+def test_readings_are_those_that_were_recorded(model_cache, weights):
+    reader = Reader(model_cache, weights=weights, precision="fp32")
     for one in golden(weights):
         (reading,) = reader.read(one["question"], [one["passage"]], [one["heading"]])
         assert one["passage"][reading.start : reading.end] == one["span"]
@@ -46,8 +46,8 @@ def test_readings_are_those_that_were_recorded(cache, weights):
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS, CHECKER], ids=lambda path: path.stem)
-def test_eight_bits_say_nearly_the_same(cache, weights):
-    reader, recorded = Reader(cache, weights=weights), golden(weights)
+def test_eight_bits_say_nearly_the_same(model_cache, weights):
+    reader, recorded = Reader(model_cache, weights=weights), golden(weights)
     readings = [reader.read(one["question"], [one["passage"]], [one["heading"]])[0] for one in recorded]
     off = [abs(reading.probability - one["probability"]) for reading, one in zip(readings, recorded, strict=True)]
     assert sum(off) / len(off) < 0.1
@@ -118,8 +118,8 @@ def test_the_first_window_of_each_passage_is_read_before_the_second_ones(reader)
     assert alone.begins_within(len(far) - len(PASSAGE), len(far)) > -math.inf
 
 
-def test_what_was_read_counts_in_english_only(reader, cache):
-    embedder = LocalEmbedder(cache=cache)
+def test_what_was_read_counts_in_english_only(reader, model_cache):
+    embedder = LocalEmbedder(cache=model_cache)
     asked = partial(read, "When does the gate close?", [found(PASSAGE)], embedder=embedder)
     for language, counts in (("en", True), ("fr", False)):
         alone = asked(language=language, options=ExtractionOptions())
@@ -127,14 +127,14 @@ def test_what_was_read_counts_in_english_only(reader, cache):
         assert (alone.support != together.support) is counts
 
 
-def test_it_is_asked_where_the_default_model_embeds(cache):
-    assembly = Assembly(RAGConfig.load(embedding={"model_dir": str(cache.directory)}))
-    assert assembly.reader_for(LocalEmbedder(cache=cache)) is not None
+def test_it_is_asked_where_the_default_model_embeds(model_cache):
+    assembly = Assembly(RAGConfig.load(embedding={"model_dir": str(model_cache.directory)}))
+    assert assembly.reader_for(LocalEmbedder(cache=model_cache)) is not None
     assert assembly.reader_for(HashingEmbedder()) is None
 
 
-def test_threads_share_a_reader(cache):
-    reader = Reader(cache)
+def test_threads_share_a_reader(model_cache):
+    reader = Reader(model_cache)
     questions = ["Who leads the office?", "When does the gate close?", "Where may visitors park?"] * 4
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda question: reader.read(question, [PASSAGE, "", PASSAGE]), questions))
@@ -145,10 +145,10 @@ def test_no_passages_have_no_readings(reader):
     assert reader.read("Why?", []) == []
 
 
-def test_calls_that_cannot_be_meant_are_refused(reader, cache):
+def test_calls_that_cannot_be_meant_are_refused(reader, model_cache):
     with pytest.raises(UsageError, match="sequence of passages"):
         reader.read("Why?", PASSAGE)
     with pytest.raises(UsageError, match="as many headings"):
         reader.read("Why?", [PASSAGE, PASSAGE], ["One"])
     with pytest.raises(UsageError, match="precision"):
-        Reader(cache, precision="int4")
+        Reader(model_cache, precision="int4")
