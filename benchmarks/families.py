@@ -36,14 +36,19 @@ import subprocess
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from harness import machine, say, store_folder, table, versions
 
 from recollect import Document, RAGConfig, RAGPipeline
+from recollect.answer import extractive
+from recollect.answer._scoring import Evidence
+from recollect.answer.refusal import RefusalRule
 from recollect.documents.reader import read_file
 
 QUESTIONS = Path(__file__).parent / "questions"
@@ -73,6 +78,9 @@ class Span:
     document: str
     start: int
     end: int
+
+    def overlaps(self, other: Span) -> bool:
+        return self.document == other.document and self.start < other.end and other.start < self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +209,24 @@ class Asked:
         confidence = answer.nearest.probability if answer.nearest else 1.0
         return Reply(answer.outcome, quotes, passages, confidence, seconds)
 
+    def reading(self, question: str, *, reads: bool) -> tuple[extractive.Reading | None, Reply]:
+        """What is found out about a question, with the reader or without it, and the reply where there is no answer."""
+        seen: list[extractive.Reading] = []
+        read = extractive.read
+
+        def watched(
+            *arguments: Any,
+            options: extractive.ExtractionOptions,
+            **named: Any,
+        ) -> extractive.Reading:
+            options = options if reads else replace(options, reader=None)
+            seen.append(read(*arguments, options=options, **named))
+            return seen[-1]
+
+        with patch.object(extractive, "read", watched), patch.object(RefusalRule, "refuses", lambda *_: True):
+            reply = self.recollect(question)
+        return (seen[-1] if seen and seen[-1].evidence else None), reply
+
     def first(self, question: str) -> Reply:
         begun = time.perf_counter()
         found = self.rag.search(question).results[:1]
@@ -212,6 +238,12 @@ class Asked:
 
 
 SYSTEMS = ("recollect", "first", "never")
+
+
+def quoted(piece: Evidence) -> tuple[Span, ...]:
+    """What an answer would quote of a piece."""
+    begin, source = piece.region.start_offset, piece.region.passages[0].source
+    return tuple(Span(source, begin + start, begin + end) for start, end in piece.quotes)
 
 
 # Judging
@@ -229,7 +261,7 @@ def judge(family: Family, question: Question, reply: Reply) -> Verdict:
         judged = "partly"
     spans = reply.shown if reply.outcome == "answer" else tuple(_within(reply.passages, ROOM))
     found = bool(question.parts) and all(_holds(family, spans, part) for part in question.parts)
-    forbidden = any(_overlap(one, span) for one in reply.shown for span in question.forbidden)
+    forbidden = any(one.overlaps(span) for one in reply.shown for span in question.forbidden)
     return Verdict(question, reply, judged, found, forbidden)
 
 
@@ -244,8 +276,8 @@ def _within(spans: Iterable[Span], room: int) -> Iterator[Span]:
 def _holds(family: Family, shown: Sequence[Span], part: Part) -> bool:
     if any(_covered(place, shown) for place in part.at):
         return True
-    wanted = _plain(part.text)
-    return len(wanted) >= _TELLING and any(wanted in _plain(_text(family, span)) for span in shown)
+    wanted = plain(part.text)
+    return len(wanted) >= _TELLING and any(wanted in plain(_text(family, span)) for span in shown)
 
 
 def _covered(place: Span, shown: Sequence[Span]) -> bool:
@@ -264,22 +296,19 @@ def _beside(family: Family, question: Question, shown: Sequence[Span]) -> int:
         text = _text(family, span)
         for match in _SENTENCE.finditer(text):
             own = Span(span.document, span.start + match.start(), span.start + match.end())
-            wanted = [_plain(part.text) for part in question.parts]
-            holds = any(_overlap(own, place) for part in question.parts for place in part.at)
-            if not holds and not any(phrase in _plain(match.group()) for phrase in wanted):
+            wanted = [plain(part.text) for part in question.parts]
+            holds = any(own.overlaps(place) for part in question.parts for place in part.at)
+            if not holds and not any(phrase in plain(match.group()) for phrase in wanted):
                 count += len(match.group().strip())
     return count
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one.document == other.document and one.start < other.end and other.start < one.end
 
 
 def _text(family: Family, span: Span) -> str:
     return family.contents[span.document][span.start : span.end]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Without markup and the difference of small and capital letters."""
     return " ".join(_MARKUP.sub("", text).split()).casefold()
 
 

@@ -28,6 +28,29 @@ def fitted(
     return found / np.array([1.0, *scale])
 
 
+def chosen(choices: list[tuple[np.ndarray, np.ndarray]], *, ridge: float = 0.003) -> np.ndarray:
+    """Weights of a conditional logistic model: which of several is chosen (McFadden 1974), by Newton's method.
+
+    Args:
+        choices: Of each, the features (options, features) and whether an option is right; more than one may be.
+        ridge: Times the number of choices, the penalty of the squared weights.
+    """
+    choices = [(features, right) for features, right in choices if right.any()]
+    width = choices[0][0].shape[1]
+    found = np.zeros(width)
+    for _ in range(30):
+        gradient, curvature = -2 * ridge * len(choices) * found, 2 * ridge * len(choices) * np.eye(width)
+        for features, right in choices:
+            odds = features @ found
+            share = np.exp(odds - odds.max())
+            wanted = share * right
+            share, wanted = share / share.sum(), wanted / wanted.sum()
+            gradient += (wanted - share) @ features
+            curvature += (features * share[:, None]).T @ features - np.outer(share @ features, share @ features)
+        found = found + np.linalg.solve(curvature, gradient)
+    return found
+
+
 def auc(values: np.ndarray, right: np.ndarray) -> float:
     """How often a right one has a greater value than another (Mann and Whitney)."""
     differences = values[right][:, None] - values[~right][None, :]

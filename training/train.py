@@ -1,6 +1,8 @@
 """Train the reader: ``python train.py DATA OUT [--minutes 45] [--rank 16]``.
 
-DATA is where `build.py` wrote. Every few minutes the weights so far are written to ``OUT/reader.safetensors``.
+DATA is where `build.py` and `asked.py` wrote: examples with a passage each (``train-*.jsonl``), and questions with
+pieces to choose from (``pieces-*.jsonl``). Every few minutes the weights so far are written to
+``OUT/reader.safetensors``.
 """
 
 from __future__ import annotations
@@ -28,7 +30,12 @@ BEGIN, SEPARATOR, PADDING = 101, 102, 0
 #: Others measure on the machine while this file is there.
 PAUSE = Path("/tmp/measuring")
 
+#: So many tokens of a piece with its headings are read, and of headings alone.
+PIECE_TOKENS, HEADING_TOKENS = 128, 40
+
 Row = tuple[list[int], int, int, int, bool, str, str]
+#: The pieces of one question.
+Group = list[Row]
 
 
 def read_rows(path: Path, tokenizer: Tokenizer, most: int, characters: int = 10_000) -> list[Row]:
@@ -45,7 +52,7 @@ def read_rows(path: Path, tokenizer: Tokenizer, most: int, characters: int = 10_
     rows: list[Row] = []
     for example, question, heading, passage in zip(examples, questions, headings, passages, strict=True):
         first = [BEGIN, *question.ids[:64], SEPARATOR]
-        lead = heading.ids[-40:]
+        lead = heading.ids[-HEADING_TOKENS:]
         offset = len(first) + len(lead)
         room = MOST_TOKENS - offset - 1
         start = end = 0
@@ -59,6 +66,27 @@ def read_rows(path: Path, tokenizer: Tokenizer, most: int, characters: int = 10_
     return rows
 
 
+def read_groups(path: Path, tokenizer: Tokenizer) -> list[Group]:
+    """Questions with their pieces as token ids."""
+    lines = [line for file in sorted(path.parent.glob(path.name)) for line in file.open()]
+    random.Random(SEED).shuffle(lines)
+    groups: list[Group] = []
+    for line in lines:
+        one = json.loads(line)
+        asked = tokenizer.encode(one["question"], add_special_tokens=False).ids[:64]
+        first = [BEGIN, *asked, SEPARATOR]
+        headings, texts = (
+            tokenizer.encode_batch([piece[at] for piece in one["pieces"]], add_special_tokens=False) for at in (0, 1)
+        )
+        group = []
+        for heading, text, piece in zip(headings, texts, one["pieces"], strict=True):
+            read = [*heading.ids[-HEADING_TOKENS:], *text.ids][:PIECE_TOKENS]
+            group.append(([*first, *read, SEPARATOR], len(first), 0, 0, piece[2], one["family"], "piece"))
+        if group:
+            groups.append(group)
+    return groups
+
+
 def batches(rows: list[Row], dice: random.Random) -> Iterator[list[Row]]:
     """Rows of similar lengths together, in a random order."""
     order = sorted(rows, key=lambda row: len(row[0]) + dice.random() * 12)
@@ -67,6 +95,24 @@ def batches(rows: list[Row], dice: random.Random) -> Iterator[list[Row]]:
         if (len(found[-1]) + 1) * len(row[0]) > BATCH_TOKENS:
             found.append([])
         found[-1].append(row)
+    dice.shuffle(found)
+    yield from found
+
+
+def group_batches(groups: list[Group], dice: random.Random) -> Iterator[list[Group]]:
+    """Groups of similar lengths together, in a random order."""
+
+    def longest(group: Group) -> int:
+        return max(len(row[0]) for row in group)
+
+    found: list[list[Group]] = [[]]
+    count = 0
+    for group in sorted(groups, key=lambda group: longest(group) + dice.random() * 12):
+        count += len(group)
+        if found[-1] and count * longest(group) > BATCH_TOKENS:
+            found.append([])
+            count = len(group)
+        found[-1].append(group)
     dice.shuffle(found)
     yield from found
 
@@ -91,6 +137,17 @@ def loss_of(reader: Reader, batch: list[Row]) -> Tensor:
     labels = torch.tensor([float(row[4]) for row in batch])
     spans = functional.cross_entropy(span[..., 0], starts) + functional.cross_entropy(span[..., 1], ends)
     return spans / 2 + functional.binary_cross_entropy_with_logits(answerable, labels)
+
+
+def group_loss(reader: Reader, groups: list[Group]) -> Tensor:
+    """Cross-entropy of the pieces that answer among all of a question's; "none of them" has the logit 0."""
+    _, answerable = reader(*tensors([row for group in groups for row in group]))
+    losses = []
+    for group, odds in zip(groups, answerable.split([len(group) for group in groups]), strict=True):
+        right = torch.tensor([row[4] for row in group])
+        every = torch.cat([odds, torch.zeros(1)]).logsumexp(0)
+        losses.append(every - odds[right].logsumexp(0) if right.any() else every)
+    return torch.stack(losses).mean()
 
 
 @torch.no_grad()
@@ -155,9 +212,11 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
     tokenizer.no_truncation()
     rows = read_rows(arguments.data / "train-*.jsonl", tokenizer, arguments.examples, arguments.characters)
     rows = rows[worker :: arguments.workers]
+    groups = read_groups(arguments.data / "pieces-*.jsonl", tokenizer)[worker :: arguments.workers]
     held = read_rows(arguments.data / "held-out-*.jsonl", tokenizer, 300)
     print(
-        f"{len(rows)} examples, {sum(r[4] for r in rows)} with an answer, {sum(len(r[0]) for r in rows)} tokens",
+        f"{len(rows)} examples, {sum(r[4] for r in rows)} with an answer, {sum(len(r[0]) for r in rows)} tokens; "
+        f"{len(groups)} questions with pieces",
         flush=True,
     )
     matrices = [p for n, p in reader.trained.items() if n.endswith(("down", "up"))]
@@ -169,7 +228,10 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
     done = steps = 0
     total = 0.0
     while True:
-        for batch in batches(rows, dice):
+        steps_of_all = [(loss_of, batch) for batch in batches(rows, dice)]
+        steps_of_all += [(group_loss, batch) for batch in group_batches(groups, dice)]
+        dice.shuffle(steps_of_all)
+        for loss_function, batch in steps_of_all:
             while PAUSE.exists():
                 time.sleep(1)
             spent = time.monotonic() - began
@@ -179,7 +241,7 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
             rate = arguments.rate * min(1, (steps + 1) / 40) * 0.5 * (1 + math.cos(math.pi * spent / limit))
             for group in optimiser.param_groups:
                 group["lr"] = rate
-            loss = loss_of(reader, batch)
+            loss = loss_function(reader, batch)
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
@@ -192,7 +254,7 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
                 saved = time.monotonic()
                 save(reader, arguments.out / "reader.safetensors")
             if worker == 0 and time.monotonic() - judged > 540:
-                print(json.dumps(judge(reader, held)), flush=True)
+                print(json.dumps(judge(reader, held)) if held else "nothing held out", flush=True)
                 judged = time.monotonic()
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from recollect.answer._regions import Region, join_passages
@@ -17,27 +17,57 @@ from recollect.answer._units import Unit, following, quotable_units
 from recollect.languages import language_of_part
 
 if TYPE_CHECKING:
-    from recollect.answer.reader import Reader
+    from recollect.answer.reader import Reader, Reading
     from recollect.embedding.base import EmbeddingProvider
     from recollect.model import PassagePart, RetrievedContext
     from recollect.retrieval.analysis import Analyzer
 
 # Of more pieces, those that fit least so far are not embedded, which is what takes time: by their words alone, or by
-# what the reader says of them too.
+# what the reader says of the passages too. Those that are left it reads once more, each alone, so much of each.
 _MOST_EMBEDDED, _MOST_EMBEDDED_OF_READ = 32, 12
-# What a piece gains beside its similarity to the question: by holding all of the question's terms, in its text, its
-# section or its document's title (twice as much where words decide alone); by standing in the best passage; by
-# introducing a command, list or table: where the reader is asked, and where it is not.
-_CONTEXT, _PASSAGE, _LABEL = 0.7, 0.6, 0.35
-_CONTEXT_ALONE, _PASSAGE_ALONE, _LABEL_ALONE = 0.5, 0.45, 0.25
-# How much better than others a piece must be where a newer document or version is known.
-_OLD = 0.7
-#: The weight of the logarithm of the probability that the answer begins in a piece.
-READ = 0.17
+_READ_ALONE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How well a piece fits a question, by what can be known of it; or the weights of that.
+
+    Attributes:
+        similarity: Cosine similarity of question and piece; 0 where the model does not know the language.
+        context: The weighted share of the question's terms that stand in it, in its section or in its document's title.
+        passage: How well the search found its passage, 0 to 1.
+        label: 1 where it introduces a command, list or table.
+        begins: The logarithm of the probability that the answer begins in it.
+        alone: The log-odds that it answers, read alone.
+    """
+
+    similarity: float = 0.0
+    context: float = 0.0
+    passage: float = 0.0
+    label: float = 0.0
+    begins: float = 0.0
+    alone: float = 0.0
+
+    def weighed(self, weights: Fit) -> float:
+        """All of it together."""
+        return float(sum(getattr(self, name) * getattr(weights, name) for name in FEATURES))
+
+
+FEATURES = tuple(one.name for one in fields(Fit))
+#: The weights where the reader is asked (fitted by ``benchmarks/answer_rule.py``), where it is not, and where words
+#: decide alone. A piece that is better than another by 1 weighs e times as much.
+READ = Fit(similarity=1.3, context=0.7, passage=2.1, label=0.85, begins=0.5, alone=0.55)
+UNREAD = Fit(similarity=4.0, context=2.0, passage=1.8, label=1.0)
+_BY_WORDS = Fit(context=4.0, passage=1.8, label=1.0)
+# What a passage gains by how well the search found it, beside the log-odds that it answers.
+_FOUND = 2.5
+#: How much better than others a piece must be where a newer document or version is known.
+OLD = 2.8
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
-# The logarithm counts as this at least, and as this for a piece that the reader did not come to.
-_LEAST_READ, _UNREAD = -10.0, -2.0
+# The logarithm counts as this at least, and as this for a piece that the reader did not come to; log-odds count as
+# this at least.
+_LEAST_READ, _UNREAD, _LEAST_ODDS = -10.0, -2.0, -6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +79,9 @@ class Evidence:
         text: What it is judged by: the piece with its heading and the line that introduces it.
         terms: The terms of that.
         context: Its terms with those of its section and of its document's title and path.
-        similarity: Cosine similarity of question and piece; 0 where the model does not know the language.
-        read: The logarithm of the probability that the answer begins in it; None where no reader was asked.
-        by_meaning: Whether the similarity is known and counts.
-        score: How well it fits, together.
+        by_meaning: Whether the model knows its language, so that similarity counts.
+        fit: How well it fits the question.
+        weights: Of that.
         old: Whether a newer document or version is known: then those nearly as good come before it.
     """
 
@@ -62,16 +91,31 @@ class Evidence:
     text: str
     terms: frozenset[str]
     context: frozenset[str]
-    similarity: float
     by_meaning: bool
-    score: float
-    read: float | None = None
+    fit: Fit = Fit()
+    weights: Fit = UNREAD
     old: bool = False
+
+    @property
+    def score(self) -> float:
+        """How well it fits, together."""
+        return self.fit.weighed(self.weights)
 
     @property
     def order(self) -> float:
         """What pieces are ordered by."""
-        return self.score - _OLD * self.old
+        return self.score - OLD * self.old
+
+    @property
+    def told(self) -> str:
+        """Itself with what it labels."""
+        return self.region.text[self.unit.quote_start : following(self.region.text, self.unit)]
+
+    @property
+    def headings(self) -> str:
+        """The title of its document and the headings that it stands under."""
+        title, section = self.region.passage_at(self.start_offset).title, self.section or ""
+        return section if title in section else f"{title} > {section}" if section else title
 
     @property
     def start_offset(self) -> int:
@@ -96,6 +140,19 @@ class Evidence:
         return [(unit.lead_start, unit.lead_end), (unit.quote_start, end)]
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What was found in the passages.
+
+    Attributes:
+        evidence: Their quotable pieces, best first; of many, those that were not looked at closely last.
+        passages: Those that most likely answer first.
+    """
+
+    evidence: Sequence[Evidence]
+    passages: Sequence[RetrievedContext]
+
+
 def gather(
     question: str,
     passages: Sequence[RetrievedContext],
@@ -106,8 +163,8 @@ def gather(
     by_meaning: Callable[[str], bool],
     scaled: Callable[[float], float] = float,
     reader: Reader | None = None,
-) -> list[Evidence]:
-    """The quotable pieces of the passages, best first; of many, those that the question's words speak for least, last.
+) -> Gathered:
+    """The quotable pieces of the passages, and how well each fits the question.
 
     The similarity to the question is 0 in a language that is not judged ``by_meaning``, because the model does not know
     it, and is ``scaled`` in others to where the weights expect it. The ``reader`` knows English only.
@@ -124,40 +181,48 @@ def gather(
     # What says nothing that the question does not, answers nothing.
     pieces = [piece for piece in pieces if not piece.terms <= asked] or pieces
     wanted = weighted_terms(asked, [piece.terms for piece in pieces])
-    read = _readings(question, passages, reader)
-    found = sorted((_scored(piece, wanted, strengths, read) for piece in pieces), key=_rank)
-    most = _MOST_EMBEDDED if reader is None else _MOST_EMBEDDED_OF_READ
-    chosen, others = [one for one in found[:most] if one.by_meaning], found[most:]
-    if not chosen:
-        return found
-    similarities = map(scaled, embedder.embed_documents([one.text for one in chosen]) @ embedder.embed_query(question))
-    judged = (
-        replace(one, similarity=similarity, score=one.score + similarity)
-        for one, similarity in zip(chosen, similarities, strict=True)
-    )
-    unjudged = (one for one in found[:most] if not one.by_meaning)
-    return [*sorted((*judged, *unjudged), key=_rank), *others]
-
-
-def _readings(
-    question: str, passages: Sequence[RetrievedContext], reader: Reader | None
-) -> Callable[[Evidence], float | None]:
-    """Read the passages; how likely it is that the answer begins in a piece, as a logarithm."""
-    if reader is None:
-        return lambda _piece: None
     headings = [passage.parts[0].section or "" for passage in passages]
-    found = reader.read(question, [passage.content for passage in passages], headings)
-    by_passage = {id(passage): reading for passage, reading in zip(passages, found, strict=True)}
+    readings = reader.read(question, [passage.content for passage in passages], headings) if reader else []
+    read = {id(passage): reading for passage, reading in zip(passages, readings, strict=False)}
+    found = sorted((_judged(piece, wanted, strengths, read) for piece in pieces), key=_rank)
+    most = _MOST_EMBEDDED if reader is None else _MOST_EMBEDDED_OF_READ
+    chosen = [one for one in found[:most] if one.by_meaning]
+    if chosen:
+        similarities = embedder.embed_documents([one.text for one in chosen]) @ embedder.embed_query(question)
+        alone = _read_alone(question, chosen, reader) if reader else [0.0] * len(chosen)
+        closely = [
+            replace(one, fit=replace(one.fit, similarity=scaled(similarity), alone=odds))
+            for one, similarity, odds in zip(chosen, similarities, alone, strict=True)
+        ]
+        others = (one for one in found[:most] if not one.by_meaning)
+        found = [*sorted([*closely, *others], key=_rank), *found[most:]]
 
-    def read(piece: Evidence) -> float:
-        start, end = piece.start_offset, piece.end_offset
-        covering = piece.region.covering(start, end)
-        within = max(
-            by_passage[id(one)].begins_within(start - one.start_offset, end - one.start_offset) for one in covering
-        )
-        return _UNREAD if within == -math.inf else max(_LEAST_READ, within)
+    def promise(passage: RetrievedContext) -> float:
+        reading = read.get(id(passage))
+        return 0.0 if reading is None else _FOUND * strengths[id(passage)] + _log_odds(reading)
 
-    return read
+    return Gathered(found, sorted(passages, key=promise, reverse=True))
+
+
+def _read_alone(question: str, pieces: Sequence[Evidence], reader: Reader) -> list[float]:
+    """The log-odds that pieces answer, read without what stands around them: that tells those of a passage apart."""
+    texts = [f"{one.unit.lead} {one.told}".strip()[:_READ_ALONE] for one in pieces]
+    return list(map(_log_odds, reader.read(question, texts, [one.headings for one in pieces])))
+
+
+def _log_odds(reading: Reading) -> float:
+    odds = reading.probability / max(1 - reading.probability, math.exp(_LEAST_ODDS))
+    return max(_LEAST_ODDS, math.log(max(odds, math.exp(_LEAST_ODDS))))
+
+
+def _begins(piece: Evidence, read: Mapping[int, Reading]) -> float:
+    """How likely the answer begins in a piece, as a logarithm."""
+    start, end = piece.start_offset, piece.end_offset
+    within = max(
+        read[id(one)].begins_within(start - one.start_offset, end - one.start_offset)
+        for one in piece.region.covering(start, end)
+    )
+    return _UNREAD if within == -math.inf else max(_LEAST_READ, within)
 
 
 def _rank(evidence: Evidence) -> tuple[float, int, int]:
@@ -176,7 +241,7 @@ def _pieces(region: Region, terms: _Terms, language: str, *, judged: bool) -> li
         parts = [part for part in (heading, unit.lead, region.text[unit.quote_start : unit.end]) if part]
         own = frozenset[str]().union(*map(terms.of, parts))
         around = terms.of(f"{section or ''}\n{passage.title}\n{passage.source}")
-        found.append(Evidence(region, unit, section, " ".join(parts), own, own | around, 0.0, judged, 0.0))
+        found.append(Evidence(region, unit, section, " ".join(parts), own, own | around, judged))
     return found
 
 
@@ -184,21 +249,21 @@ def _section(parts: Sequence[PassagePart], offset: int) -> str | None:
     return next((part for part in parts if offset < part.end_offset), parts[-1]).section
 
 
-def _scored(
-    piece: Evidence, wanted: dict[str, float], strengths: dict[int, float], read: Callable[[Evidence], float | None]
+def _judged(
+    piece: Evidence, wanted: dict[str, float], strengths: dict[int, float], read: Mapping[int, Reading]
 ) -> Evidence:
-    """All that is known of a piece before it is embedded."""
+    """All that is known of a piece before it is looked at closely."""
     passages = piece.region.covering(piece.start_offset, piece.end_offset)
-    begins = read(piece) if piece.by_meaning else None
-    held = coverage(wanted, piece.context) * (1 if piece.by_meaning else 2)
-    strength = max(strengths[id(passage)] for passage in passages)
-    label = following(piece.region.text, piece.unit) > piece.unit.end
-    if begins is None:
-        score = _CONTEXT_ALONE * held + _PASSAGE_ALONE * strength + _LABEL_ALONE * label
-    else:
-        score = _CONTEXT * held + _PASSAGE * strength + _LABEL * label + READ * begins
+    fit = Fit(
+        context=coverage(wanted, piece.context),
+        passage=max(strengths[id(passage)] for passage in passages),
+        label=following(piece.region.text, piece.unit) > piece.unit.end,
+    )
+    weights = UNREAD if piece.by_meaning else _BY_WORDS
+    if read and piece.by_meaning:
+        fit, weights = replace(fit, begins=_begins(piece, read), alone=_LEAST_ODDS), READ
     old = any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes)
-    return replace(piece, score=score, read=begins, old=old)
+    return replace(piece, fit=fit, weights=weights, old=old)
 
 
 class _Terms:

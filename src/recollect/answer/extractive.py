@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from recollect.answer._language import language_of_passages
-from recollect.answer._scoring import Evidence, gather
+from recollect.answer._scoring import READ, Evidence, gather
 from recollect.answer.absence import without_answer
 from recollect.answer.passages import helpful_passages
 from recollect.answer.refusal import RefusalRule, Support
@@ -34,9 +34,7 @@ _WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
 # How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
-_USUAL_MARGIN = 0.3
-# A piece that is better than another by this much weighs e times as much.
-_SPREAD = 0.25
+_USUAL_MARGIN = 1.2
 # How Markdown and mail mark the lines of a quotation.
 _QUOTED_LINE = re.compile(r"\n[ \t]*(?:>[ \t]*)+")
 _LOOKS_LIKE_MARKER = re.compile(r"\[(\d+)\]")
@@ -68,11 +66,13 @@ class Reading:
     Attributes:
         evidence: Every quotable piece, best first.
         support: What the refusal rule judges; None where there is nothing to quote.
+        passages: Those that most likely answer first.
         language: ISO 639-1 code of the passages.
     """
 
     evidence: tuple[Evidence, ...]
     support: Support | None
+    passages: tuple[RetrievedContext, ...] = ()
     language: str = "en"
 
 
@@ -117,7 +117,7 @@ def extract_answer(
     if reading.support is None or options.rule.refuses(reading.support):
         return without_answer(
             question,
-            helpful(reading, passages, options),
+            helpful(reading, options),
             language=language_of_passages(language, passages) if passages else AUTO,
             nearest=_nearest(reading, options.rule),
         )
@@ -127,15 +127,12 @@ def extract_answer(
     return Answer(question=question, text=text, outcome="answer", citations=tuple(quotes))
 
 
-def helpful(
-    reading: Reading, passages: Sequence[RetrievedContext], options: ExtractionOptions
-) -> tuple[ShownPassage, ...]:
+def helpful(reading: Reading, options: ExtractionOptions) -> tuple[ShownPassage, ...]:
     """The passages that may help; none where even the most relevant one is not relevant."""
     relevance = reading.support.relevance if reading.support else None
     if relevance is not None and relevance < options.rule.min_relevance:
         return ()
-    used = passages[: options.max_passages]
-    return helpful_passages(reading.evidence, used, language=reading.language)
+    return helpful_passages(reading.evidence, reading.passages, language=reading.language)
 
 
 def read(
@@ -155,7 +152,7 @@ def read(
     analyzer = analyzer or analyzer_of(language)
     # A question in another language is less near to what answers it and shares no words: it is judged less strictly.
     crossing = language_of_text(question, expected=language) != language
-    evidence = gather(
+    gathered = gather(
         question,
         used,
         embedder=embedder,
@@ -165,20 +162,20 @@ def read(
         scaled=float if crossing else as_the_default(embedder.model_name),
         reader=None if crossing or language != "en" else options.reader,
     )
-    if not evidence:
-        return Reading((), None, language)
-    return Reading(tuple(evidence), _support(question, used, evidence), language)
+    evidence, passages = tuple(gathered.evidence), tuple(gathered.passages)
+    support = _support(question, used, evidence) if evidence else None
+    return Reading(evidence, support, passages, language)
 
 
 def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequence[Evidence]) -> Support:
     best = evidence[0]
-    rivals = sum(math.exp((one.order - best.order) / _SPREAD) for one in evidence)
+    rivals = sum(math.exp(one.order - best.order) for one in evidence)
     return Support(
         score=best.score,
         margin=best.order - evidence[1].order if len(evidence) > 1 else _USUAL_MARGIN,
         lead=-math.log(rivals),
-        similarity=best.similarity,
-        read=best.read,
+        similarity=best.fit.similarity,
+        alone=best.fit.alone if best.weights is READ else None,
         missing_number=_misses_number(question, passages),
         relevance=max((passage.relevance for passage in passages if passage.relevance is not None), default=None),
         by_meaning=best.by_meaning,

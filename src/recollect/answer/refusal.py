@@ -23,8 +23,7 @@ class Support:
         lead: How far it is ahead of all others: the logarithm of its share of their weights, which grow exponentially
             with what they are ordered by; 0 where there are no others.
         similarity: Cosine similarity of the question and the best piece.
-        read: The logarithm of the probability that the answer begins in it, as the reader says; None where none was
-            asked.
+        alone: The log-odds that it answers, as the reader says who reads it alone; None where none was asked.
         missing_number: The question names a number or an identifier (``2027``, ``ERR-4012``) that no passage holds.
         relevance: The most relevant passage's (`recollect.model.RetrievedContext.relevance`); None where no passage has
             any.
@@ -35,7 +34,7 @@ class Support:
     margin: float = 0.0
     lead: float = 0.0
     similarity: float = 0.0
-    read: float | None = None
+    alone: float | None = None
     missing_number: bool = False
     relevance: float | None = None
     by_meaning: bool = True
@@ -46,7 +45,7 @@ class RefusalRule:
     """Answers where the estimated probability that the evidence answers the question reaches ``threshold``.
 
     The probability is the logistic function of ``bias + lead_weight * lead + similarity_weight * similarity
-    + read_weight * read``, less ``missing_number_penalty`` where it applies; without the reader, of
+    + alone_weight * alone``, less ``missing_number_penalty`` where it applies; without the reader, of
     ``unread_bias + score_weight * score + margin_weight * margin``. The weights belong to the local MiniLM
     model; another embedding model has another range of similarities and wants a calibration of its own.
 
@@ -54,7 +53,7 @@ class RefusalRule:
         bias: Added to every probability's logarithm of odds; lower answers less.
         lead_weight: Weight of how far the best piece is ahead.
         similarity_weight: Weight of its similarity.
-        read_weight: Weight of what the reader says of it.
+        alone_weight: Weight of what the reader says of it alone.
         unread_bias: As ``bias``, without the reader.
         score_weight: Weight of the best piece's score, without the reader.
         margin_weight: Weight of how much better it is than the next one, without the reader.
@@ -68,13 +67,13 @@ class RefusalRule:
     bias: float = -0.1
     lead_weight: float = 1.1
     similarity_weight: float = 1.35
-    read_weight: float = 0.37
+    alone_weight: float = 0.12
     unread_bias: float = -3.0
-    score_weight: float = 1.9
-    margin_weight: float = 2.4
+    score_weight: float = 0.475
+    margin_weight: float = 0.6
     missing_number_penalty: float = 2.8
-    words_weight: float = 7.5
-    words_score: float = 0.91
+    words_weight: float = 1.875
+    words_score: float = 3.64
     min_relevance: float = 0.12
     threshold: float = 0.45
 
@@ -87,14 +86,14 @@ class RefusalRule:
         penalty = self.missing_number_penalty * support.missing_number
         if not support.by_meaning:
             return _logistic(self.words_weight * (support.score - self.words_score) - penalty)
-        if support.read is None:
+        if support.alone is None:
             ahead = self.score_weight * support.score + self.margin_weight * support.margin
             return _logistic(self.unread_bias + ahead - penalty)
         return _logistic(
             self.bias
             + self.lead_weight * support.lead
             + self.similarity_weight * support.similarity
-            + self.read_weight * support.read
+            + self.alone_weight * support.alone
             - penalty
         )
 

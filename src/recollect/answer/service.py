@@ -231,7 +231,7 @@ def _helpful(
         language=language,
         options=options.extraction,
     )
-    return helpful(reading, passages, options.extraction)
+    return helpful(reading, options.extraction)
 
 
 def relevant(passages: Sequence[RetrievedContext], *, top_k: int | None = None) -> list[RetrievedContext]:
