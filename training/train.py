@@ -221,8 +221,8 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
     )
     matrices = [p for n, p in reader.trained.items() if n.endswith(("down", "up"))]
     others = [p for n, p in reader.trained.items() if not n.endswith(("down", "up"))]
-    groups = [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
-    optimiser = torch.optim.AdamW(groups, arguments.rate, betas=(0.9, 0.98))
+    parameters = [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(parameters, arguments.rate, betas=(0.9, 0.98))
     began = saved = judged = time.monotonic()
     limit = arguments.minutes * 60
     done = steps = 0

@@ -10,22 +10,22 @@ from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
 
 RULE = RefusalRule()
-SURE = Support(score=1.5, lead=-0.2, similarity=0.8, read=-0.3)
-UNREAD = Support(score=1.5, margin=0.3)
+SURE = Support(score=6.0, lead=-0.2, similarity=0.8, alone=-0.3)
+UNREAD = Support(score=6.0, margin=1.2)
 shares, similarities, logarithms = st.floats(-4, 0), st.floats(-0.2, 1), st.floats(-10, 0)
-scores, margins = st.floats(0, 1.7), st.floats(0, 1)
+scores, margins = st.floats(0, 7), st.floats(0, 4)
 
 
 @given(shares, shares, similarities, similarities, logarithms, logarithms, st.booleans())
-def test_more_support_never_turns_an_answer_into_a_refusal(lead, ahead, similarity, nearer, read, surer, missing):
+def test_more_support_never_turns_an_answer_into_a_refusal(lead, ahead, similarity, nearer, alone, surer, missing):
     weaker = Support(
-        score=1.0,
+        score=4.0,
         lead=min(lead, ahead),
         similarity=min(similarity, nearer),
-        read=min(read, surer),
+        alone=min(alone, surer),
         missing_number=missing,
     )
-    stronger = Support(score=1.0, lead=max(lead, ahead), similarity=max(similarity, nearer), read=max(read, surer))
+    stronger = Support(score=4.0, lead=max(lead, ahead), similarity=max(similarity, nearer), alone=max(alone, surer))
     assert RULE.probability(stronger) >= RULE.probability(weaker)
     assert RULE.refuses(weaker) or not RULE.refuses(stronger)
 
@@ -39,13 +39,13 @@ def test_so_it_is_without_the_reader(score, more, margin, further, missing, by_m
 
 
 def test_the_ends():
-    assert RULE.refuses(Support(score=0.3, lead=-3.0, similarity=0.1, read=-9.0))
+    assert RULE.refuses(Support(score=1.2, lead=-3.0, similarity=0.1, alone=-9.0))
     assert not RULE.refuses(SURE)
-    assert RULE.refuses(Support(score=0.3))
+    assert RULE.refuses(Support(score=1.2))
     assert not RULE.refuses(UNREAD)
     assert not RefusalRule(threshold=0).refuses(Support(score=0.0, missing_number=True))
     assert RefusalRule(threshold=1).refuses(SURE)
-    assert RefusalRule(threshold=1).refuses(Support(score=1.7, margin=1.0))
+    assert RefusalRule(threshold=1).refuses(Support(score=7.0, margin=4.0))
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1])
@@ -55,7 +55,7 @@ def test_a_threshold_out_of_range(threshold):
 
 
 def test_a_number_that_is_missing_costs_whether_meaning_or_words_decide():
-    for supported in (SURE, UNREAD, Support(score=1.1, by_meaning=False)):
+    for supported in (SURE, UNREAD, Support(score=4.4, by_meaning=False)):
         assert not RULE.refuses(supported)
         assert RULE.refuses(replace(supported, missing_number=True))
 
