@@ -79,7 +79,7 @@ def test_the_sentence_with_the_words_is_quoted_and_what_nobody_says_is_refused(l
     # A model that may know the language is believed.
     for model, similarity in ((minilm, 0.0), (OneForAll("somebody/else"), 1.0)):
         reading = read(unanswered, [passage(text)], embedder=model, language=language, options=ExtractionOptions())
-        assert {piece.similarity for piece in reading.evidence} == {similarity}
+        assert {piece.fit.similarity for piece in reading.evidence} == {similarity}
 
 
 def test_a_model_that_declares_no_languages_may_know_any():
