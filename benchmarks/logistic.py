@@ -38,16 +38,18 @@ def chosen(choices: list[tuple[np.ndarray, np.ndarray]], *, ridge: float = 0.003
     choices = [(features, right) for features, right in choices if right.any()]
     width = choices[0][0].shape[1]
     found = np.zeros(width)
-    for _ in range(30):
+    for _ in range(60):
         gradient, curvature = -2 * ridge * len(choices) * found, 2 * ridge * len(choices) * np.eye(width)
         for features, right in choices:
             odds = features @ found
             share = np.exp(odds - odds.max())
-            wanted = share * right
+            wanted = np.exp(np.where(right, odds, -np.inf) - odds[right].max())
             share, wanted = share / share.sum(), wanted / wanted.sum()
             gradient += (wanted - share) @ features
             curvature += (features * share[:, None]).T @ features - np.outer(share @ features, share @ features)
-        found = found + np.linalg.solve(curvature, gradient)
+        step = np.linalg.solve(curvature, gradient)
+        # Where several are right it is not concave: no step may go far.
+        found = found + step / max(1.0, np.abs(step).max())
     return found
 
 

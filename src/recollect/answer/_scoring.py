@@ -56,7 +56,7 @@ class Fit:
 FEATURES = tuple(one.name for one in fields(Fit))
 #: The weights where the reader is asked (fitted by ``benchmarks/answer_rule.py``), where it is not, and where words
 #: decide alone. A piece that is better than another by 1 weighs e times as much.
-READ = Fit(similarity=1.3, context=0.7, passage=2.1, label=0.85, begins=0.5, alone=0.55)
+READ = Fit(similarity=1.7, context=0.7, passage=2.4, label=1.5, begins=0.55, alone=0.45)
 UNREAD = Fit(similarity=4.0, context=2.0, passage=1.8, label=1.0)
 _BY_WORDS = Fit(context=4.0, passage=1.8, label=1.0)
 # What a passage gains by how well the search found it, beside the log-odds that it answers.

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 #: So many places at most, and so many characters of all passages: what people read before they search themselves.
 MOST_PLACES = 3
 MOST_CHARACTERS = 1_200
-# So many are the best of the search, whole; then come the best pieces, at most so many, with what stands within so many
+# After the most promising passage, whole, come the best pieces, at most so many, with what stands within so many
 # characters of them.
-_OF_THE_SEARCH, _MOST_PIECES, _NEAR = 2, 12, 200
+_MOST_PIECES, _NEAR = 12, 200
 # With less room than this left, no further passage is begun.
 _FEWEST_CHARACTERS = 80
 
@@ -28,13 +28,11 @@ _FEWEST_CHARACTERS = 80
 def helpful_passages(
     evidence: Sequence[Evidence], passages: Sequence[RetrievedContext], *, language: str = "en"
 ) -> tuple[ShownPassage, ...]:
-    """The best two passages, whole, and then what stands around the best sentences, as far as the room goes.
-
-    A search judges a passage as a whole, and may put the one that answers further down.
+    """The most promising passage, whole, and then what stands around the best sentences, as far as the room goes.
 
     Args:
         evidence: The quotable pieces of the passages, best first; the best one of each is marked.
-        passages: Best first, as a search found them; the evidence is theirs.
+        passages: Those that most likely answer first; the evidence is theirs.
         language: ISO 639-1 code, for sentence boundaries.
 
     Returns:
@@ -64,8 +62,8 @@ def helpful_passages(
 
 
 def _offers(evidence: Sequence[Evidence], passages: Sequence[RetrievedContext]) -> Iterator[_Stretch]:
-    """The best passages of the search, whole; then the best pieces, with the whole ones around them."""
-    for passage in passages[:_OF_THE_SEARCH]:
+    """The most promising passage, whole; then the best pieces, with the whole ones around them."""
+    for passage in passages[:1]:
         regions = (one.region for one in evidence if any(own is passage for own in one.region.passages))
         region = next(regions, None)
         if region is not None:

@@ -64,18 +64,18 @@ class RefusalRule:
         threshold: From 0 (always answers) to 1 (never does).
     """
 
-    bias: float = -0.1
-    lead_weight: float = 1.1
+    bias: float = -0.3
+    lead_weight: float = 1.4
     similarity_weight: float = 1.35
-    alone_weight: float = 0.12
-    unread_bias: float = -3.0
+    alone_weight: float = 0.18
+    unread_bias: float = -2.6
     score_weight: float = 0.475
     margin_weight: float = 0.6
-    missing_number_penalty: float = 2.8
+    missing_number_penalty: float = 3.0
     words_weight: float = 1.875
-    words_score: float = 3.64
+    words_score: float = 3.43
     min_relevance: float = 0.12
-    threshold: float = 0.45
+    threshold: float = 0.55
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
