@@ -128,10 +128,12 @@ def extract_answer(
 
 
 def helpful(reading: Reading, options: ExtractionOptions) -> tuple[ShownPassage, ...]:
-    """The passages that may help; none where even the most relevant one is not relevant."""
+    """The passages that may help; none where nothing is relevant and the reader finds no piece that may answer."""
     relevance = reading.support.relevance if reading.support else None
     if relevance is not None and relevance < options.rule.min_relevance:
-        return ()
+        read = [one.fit.alone for one in reading.evidence if one.weights is READ]
+        if max(read, default=-math.inf) < options.rule.min_alone:
+            return ()
     return helpful_passages(reading.evidence, reading.passages, language=reading.language)
 
 

@@ -60,7 +60,8 @@ class RefusalRule:
         missing_number_penalty: What a number or an identifier that no passage holds costs.
         words_weight: How steeply words decide alone, in a language that the model does not know.
         words_score: What they must reach.
-        min_relevance: What the most relevant passage must reach for passages to be shown at all.
+        min_relevance: What the most relevant passage must reach for passages to be shown at all;
+        min_alone: or else the log-odds that a piece answers, as the reader says who reads it alone.
         threshold: From 0 (always answers) to 1 (never does).
     """
 
@@ -75,6 +76,7 @@ class RefusalRule:
     words_weight: float = 1.875
     words_score: float = 3.43
     min_relevance: float = 0.12
+    min_alone: float = -1.0
     threshold: float = 0.55
 
     def __post_init__(self) -> None:

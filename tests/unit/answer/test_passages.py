@@ -82,7 +82,7 @@ def test_of_a_long_passage_that_the_search_put_last_what_stands_around_its_best_
     text = f"{filler}A funeral in Lapland gives two days of leave. {filler}"
     others = [passage(f"Leave is {word}.", document_id=rank, rank=rank) for rank, word in ((1, "granted"), (2, "paid"))]
     found = shown(QUESTION, [*others, passage(text, document_id=3, rank=3)]).passages
-    (last,) = (one for one in found if one.document_id == 3)
+    last = next(one for one in found if one.document_id == 3)
     (part,) = last.highlights
     assert text[part.start_offset : part.end_offset] == "A funeral in Lapland gives two days of leave."
     assert last.start_offset < part.start_offset - 100 and part.end_offset + 100 < last.end_offset
