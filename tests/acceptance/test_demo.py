@@ -13,7 +13,7 @@ def test_the_demo_answers_refuses_and_is_quick_the_second_time(recollect_with_mo
     assert "38 documents" in first.out
     assert "During probation the notice period is 2 weeks in Germany. [1]" in first.out
     assert "No exact answer found. These passages may help:" in first.out
-    assert "[1] it/troubleshooting_guide.md" in first.out
+    assert "[1] hr/remote_work_policy.md" in first.out
     assert REFUSAL in first.out
     assert "No document says anything about the last one, and nothing is made up." in first.out
     assert "Try next" in first.out

@@ -19,5 +19,6 @@ def test_every_message_quoted_on_the_page_is_one_of_the_programs():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
+    texts += [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.toml")]
     pieces = [piece.strip() for message in quoted for piece in message.split("…") if piece.strip()]
     assert [piece for piece in pieces if not any(piece in text for text in texts)] == []

@@ -56,12 +56,12 @@ class Fit:
 FEATURES = tuple(one.name for one in fields(Fit))
 #: The weights where the reader is asked (fitted by ``benchmarks/answer_rule.py``), where it is not, and where words
 #: decide alone. A piece that is better than another by 1 weighs e times as much.
-READ = Fit(similarity=1.7, context=0.7, passage=2.4, label=1.5, begins=0.55, alone=0.45)
+READ = Fit(similarity=1.8, context=0.8, passage=1.9, label=1.45, begins=0.65, alone=0.35)
 UNREAD = Fit(similarity=4.0, context=2.0, passage=1.8, label=1.0)
 _BY_WORDS = Fit(context=4.0, passage=1.8, label=1.0)
 # What a passage gains by how well the search found it, beside the log-odds that it answers.
 _FOUND = 2.5
-#: How much better than others a piece must be where a newer document or version is known.
+#: How much better than others a piece or a passage must be where a newer document or version is known.
 OLD = 2.8
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
@@ -199,7 +199,8 @@ def gather(
 
     def promise(passage: RetrievedContext) -> float:
         reading = read.get(id(passage))
-        return 0.0 if reading is None else _FOUND * strengths[id(passage)] + _log_odds(reading)
+        known = 0.0 if reading is None else _FOUND * strengths[id(passage)] + _log_odds(reading)
+        return known - OLD * _is_old(passage)
 
     return Gathered(found, sorted(passages, key=promise, reverse=True))
 
@@ -262,8 +263,11 @@ def _judged(
     weights = UNREAD if piece.by_meaning else _BY_WORDS
     if read and piece.by_meaning:
         fit, weights = replace(fit, begins=_begins(piece, read), alone=_LEAST_ODDS), READ
-    old = any(note.kind in {"newer_document", "superseded"} for one in passages for note in one.notes)
-    return replace(piece, fit=fit, weights=weights, old=old)
+    return replace(piece, fit=fit, weights=weights, old=any(map(_is_old, passages)))
+
+
+def _is_old(passage: RetrievedContext) -> bool:
+    return any(note.kind in {"newer_document", "superseded"} for note in passage.notes)
 
 
 class _Terms:

@@ -65,19 +65,19 @@ class RefusalRule:
         threshold: From 0 (always answers) to 1 (never does).
     """
 
-    bias: float = -0.3
+    bias: float = -0.6
     lead_weight: float = 1.4
-    similarity_weight: float = 1.35
+    similarity_weight: float = 1.65
     alone_weight: float = 0.18
-    unread_bias: float = -2.6
+    unread_bias: float = -2.8
     score_weight: float = 0.475
     margin_weight: float = 0.6
-    missing_number_penalty: float = 3.0
+    missing_number_penalty: float = 2.8
     words_weight: float = 1.875
-    words_score: float = 3.43
+    words_score: float = 3.53
     min_relevance: float = 0.12
     min_alone: float = -1.0
-    threshold: float = 0.55
+    threshold: float = 0.5
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:

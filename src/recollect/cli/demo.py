@@ -29,7 +29,7 @@ COLLECTION = "demo"
 QUESTIONS = (
     # A sentence says it; a passage tells it in several; the handbook says nothing about it.
     "How long is the notice period during probation?",
-    "What does ERR-4012 mean and how do I get rid of it?",
+    "How can I work from another country for a while?",
     "Does the company pay for a gym membership?",
 )
 
