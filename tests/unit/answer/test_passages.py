@@ -22,7 +22,7 @@ from recollect.answer import (
 from recollect.answer.absence import OFFERS, REFUSALS, is_refusal
 from recollect.answer.writing import Decided
 from recollect.llm import ScriptedChatModel
-from recollect.model import Answer
+from recollect.model import Answer, PassageNote
 
 EMBEDDER = WordEmbedder()
 NEVER = ExtractionOptions(rule=RefusalRule(threshold=1))
@@ -75,6 +75,13 @@ def test_the_first_passage_of_the_search_is_shown_and_then_those_with_the_best_s
     reply = shown(QUESTION, found)
     assert [(one.marker, one.source) for one in reply.passages] == [(1, "1.md"), (2, "4.md"), (3, "2.md")]
     assert reply.passages[1].text == texts[3]
+
+
+def test_a_passage_of_an_older_edition_is_not_shown_first():
+    note = PassageNote(kind="newer_document", text="a newer document covers this", document_id=2, source="new.md")
+    old = passage("A funeral in Lapland gave one day of leave.", source="old.md", notes=(note,))
+    new = passage("A funeral in Lapland gives two days of leave.", document_id=2, rank=2, score=0.5, source="new.md")
+    assert [one.source for one in shown(QUESTION, [old, new]).passages] == ["new.md", "old.md"]
 
 
 def test_of_a_long_passage_that_the_search_put_last_what_stands_around_its_best_sentence_is_shown():

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from answer.samples import passage as found
-from recollect.answer.extractive import ExtractionOptions, read
+from recollect.answer.extractive import ExtractionOptions, extract_answer, read
 from recollect.answer.reader import CHECKER, MAX_WINDOWS, WEIGHTS, Reader
+from recollect.answer.refusal import RefusalRule
 from recollect.config import RAGConfig
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.embedding.local import LocalEmbedder
@@ -125,6 +126,25 @@ def test_what_was_read_counts_in_english_only(reader, model_cache):
         alone = asked(language=language, options=ExtractionOptions())
         together = asked(language=language, options=ExtractionOptions(reader=reader))
         assert (alone.support != together.support) is counts
+
+
+def test_passages_are_shown_where_the_reader_alone_finds_something_in_them(reader, model_cache):
+    embedder, never = LocalEmbedder(cache=model_cache), RefusalRule(threshold=1)
+
+    def outcome(question, asked):
+        options = ExtractionOptions(reader=asked, rule=never)
+        return extract_answer(question, [found(PASSAGE, relevance=0.05)], embedder=embedder, options=options).outcome
+
+    assert outcome("When does the gate close?", reader) == "passages"
+    assert outcome("When does the gate close?", None) == "none"
+    assert outcome("What do giraffes eat in winter?", reader) == "none"
+
+
+def test_two_sentences_of_a_passage_are_told_apart(reader, model_cache):
+    ask = partial(extract_answer, embedder=LocalEmbedder(cache=model_cache), options=ExtractionOptions(reader=reader))
+    assert "19:30" in ask("When does the gate close?", [found(PASSAGE)]).text
+    assert "1994" in ask("When did the office in Lyon open?", [found(PASSAGE)]).text
+    assert "Marie Dupont" in ask("Who leads the office in Lyon?", [found(PASSAGE)]).text
 
 
 def test_it_is_asked_where_the_default_model_embeds(model_cache):
