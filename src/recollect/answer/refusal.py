@@ -60,8 +60,8 @@ class RefusalRule:
         missing_number_penalty: What a number or an identifier that no passage holds costs.
         words_weight: How steeply words decide alone, in a language that the model does not know.
         words_score: What they must reach.
-        min_relevance: What the most relevant passage must reach for passages to be shown at all;
-        min_alone: or else the log-odds that a piece answers, as the reader says who reads it alone.
+        min_relevance: What the most relevant passage must reach for passages to be shown at all.
+        min_alone: Or else, what the log-odds must reach that a piece answers, read alone.
         threshold: From 0 (always answers) to 1 (never does).
     """
 
