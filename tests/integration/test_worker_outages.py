@@ -45,7 +45,7 @@ def cut(dsn: str) -> None:
 
 
 #: The driver's lines are hidden by the command line; jobs that an outage put back tell of themselves.
-APART = {"psycopg", "psycopg.pool", "recollect.store.job_queue"}
+APART = {"psycopg", "psycopg.pool", "psycopg.transaction", "recollect.store.job_queue"}
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
