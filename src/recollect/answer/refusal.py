@@ -69,15 +69,15 @@ class RefusalRule:
     lead_weight: float = 1.4
     similarity_weight: float = 1.65
     alone_weight: float = 0.18
-    unread_bias: float = -2.8
+    unread_bias: float = -2.6
     score_weight: float = 0.475
     margin_weight: float = 0.6
     missing_number_penalty: float = 2.8
     words_weight: float = 1.875
-    words_score: float = 3.53
+    words_score: float = 3.43
     min_relevance: float = 0.12
     min_alone: float = -1.0
-    threshold: float = 0.5
+    threshold: float = 0.55
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
