@@ -97,10 +97,9 @@ def test_a_command_prints_the_same_of_a_server_and_of_its_store(served, local, r
         served.rag.collections.create("empty")
     if "-" not in command:  # where standard output is the file
         here, there = local(*command, "--json"), remote(*command, "--json")
-        told = untimed(here.json), untimed(there.json)
-        # Between two looks a database may grow by itself.
-        assert all(one.pop("database_bytes") > 0 for one in told if isinstance(one, dict) and "database_bytes" in one)
-        assert told[0] == told[1]
+        if untimed(there.json) != untimed(here.json):  # a database may grow by itself between two looks
+            here = local(*command, "--json")
+        assert untimed(there.json) == untimed(here.json)
     # For people too, as far as it does not tell how long it took, or where.
     varies = command[0] in {"query", "ask", "status"}
     if not varies or len(command) < 3:
