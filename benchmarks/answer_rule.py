@@ -22,13 +22,13 @@ import numpy as np
 from families import QUESTIONS, Asked, Family, Question, Reply, Verdict, figures, judge, quoted, read_family
 from harness import machine, say, store_folder, table, versions
 
+from recollect.answer import extractive
 from recollect.answer._scoring import FEATURES, OLD
 
 #: What the rule judges with the reader, and without it; and what it would judge where nothing can be quoted.
 JUDGED = {True: ("lead", "similarity", "alone", "missing_number"), False: ("score", "margin", "missing_number")}
 NOTHING = {True: (-3.0, 0.0, -6.0, 1.0), False: (0.0, 0.0, 1.0)}
-USUAL_MARGIN = 1.2
-THRESHOLDS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
+THRESHOLDS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
 COVERAGES = (0.1, 0.2, 0.3, 0.5, 1.0)
 
 
@@ -51,20 +51,20 @@ class Example:
     def right(self) -> np.ndarray:
         return np.array([one.judged == "right" for one in self.verdicts])
 
-    def best(self, weights: np.ndarray, names: Sequence[str]) -> tuple[Verdict, tuple[float, ...]]:
+    def best(self, weights: np.ndarray, *, reads: bool) -> tuple[Verdict, tuple[float, ...]]:
         """The answer with the piece that comes first, and what the rule judges of it."""
         if not self.verdicts:
-            return judge(self.family, self.question, Reply("none")), NOTHING[len(names) == len(NOTHING[True])]
+            return judge(self.family, self.question, Reply("none")), NOTHING[reads]
         order = self.fits @ weights - self.old
         first = int(order.argmax())
         ahead = np.sort(order)[::-1]
         known = dict(zip(FEATURES, self.fits[first], strict=True)) | {
             "score": order[first] + self.old[first],
-            "margin": ahead[0] - ahead[1] if len(ahead) > 1 else USUAL_MARGIN,
+            "margin": ahead[0] - ahead[1] if len(ahead) > 1 else extractive.USUAL_MARGIN,
             "lead": -math.log(np.exp(order - order[first]).sum()),
             "missing_number": float(self.missing_number),
         }
-        return self.verdicts[first], tuple(known[name] for name in names)
+        return self.verdicts[first], tuple(known[name] for name in JUDGED[reads])
 
 
 def main() -> None:
@@ -104,24 +104,23 @@ def ordering(examples: Sequence[Example]) -> np.ndarray:
     return logistic.chosen([(one.fits, one.right) for one in examples if one.verdicts])
 
 
-def rule(examples: Sequence[Example], weights: np.ndarray, names: Sequence[str]) -> np.ndarray:
+def rule(examples: Sequence[Example], weights: np.ndarray, *, reads: bool) -> np.ndarray:
     """Bias and weights of the rule."""
-    best = [one.best(weights, names) for one in examples]
+    best = [one.best(weights, reads=reads) for one in examples]
     features = np.array([judged for _, judged in best])
     return logistic.fitted(features, np.array([float(verdict.judged == "right") for verdict, _ in best]))
 
 
 def _report(examples: Sequence[Example], *, reads: bool) -> None:
-    names = JUDGED[reads]
     answers: list[Verdict] = []
     said: list[float] = []
     order: list[Example] = []
     for left_out in dict.fromkeys(one.family.name for one in examples):
         others = [one for one in examples if one.family.name != left_out]
         weights = ordering(others)
-        judged = rule(others, weights, names)
+        judged = rule(others, weights, reads=reads)
         for one in (one for one in examples if one.family.name == left_out):
-            verdict, features = one.best(weights, names)
+            verdict, features = one.best(weights, reads=reads)
             answers.append(verdict)
             order.append(one)
             said.append(1 / (1 + math.exp(-(judged[0] + np.array(features) @ judged[1:]))))
@@ -129,11 +128,9 @@ def _report(examples: Sequence[Example], *, reads: bool) -> None:
     weights = ordering(examples)
     print(f"\n### {'With the reader' if reads else 'Without it'}\n")
     _weights("pieces", FEATURES, weights)
-    _weights("rule", ("bias", *names), rule(examples, weights, names))
+    _weights("rule", ("bias", *JUDGED[reads]), rule(examples, weights, reads=reads))
     with_one = sum(one.right.any() for one in examples)
-    print(
-        f"\nEach family by the others' weights: the right piece comes first for {right.sum()} of {with_one} questions;"
-    )
+    print(f"\nEach family by the others' weights: the right piece first for {right.sum()} of {with_one} questions;")
     print(f"AUC of the rule {logistic.auc(probabilities, right):.3f}\n")
     rows = []
     for threshold in THRESHOLDS:

@@ -73,7 +73,7 @@ def _signs(cases) -> Iterator[tuple[bool, Signs]]:
         matches: list[Match] = []
 
         def watched(self: Matcher, *arguments: object, matches: list[Match] = matches) -> Match:
-            matches.append(match(self, *arguments))  # type: ignore[arg-type]
+            matches.append(match(self, *arguments))
             return matches[-1]
 
         verifier, stream, first = Verifier(passages, terms=terms, reader=reader), StatementStream(), []
@@ -84,7 +84,7 @@ def _signs(cases) -> Iterator[tuple[bool, Signs]]:
                 first += matches[:1]
         known = [one for one in first if one.signs is not None and one.signs.read is not None]
         if known:
-            yield supported, min(known, key=lambda one: one.score).signs  # type: ignore[misc]
+            yield supported, min(known, key=lambda one: one.score).signs
 
 
 if __name__ == "__main__":
