@@ -127,7 +127,7 @@ def pieces_of(family: Family, question: Question, found: Sequence[Evidence], dic
     hard, rest = others[:HARD], others[HARD:AMONG]
     dice.shuffle(rest)
     kept = [(piece, True) for piece in right[:RIGHT]] + [(piece, False) for piece in hard + rest[:OTHERS]]
-    texts = [(piece.headings, f"{piece.unit.lead} {piece.told}".strip()[:LONGEST_PIECE], yes) for piece, yes in kept]
+    texts = [(piece.headings, piece.statement[:LONGEST_PIECE], yes) for piece, yes in kept]
     return Pieces(family.name, question.text, texts)
 
 

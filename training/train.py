@@ -228,10 +228,10 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
     done = steps = 0
     total = 0.0
     while True:
-        steps_of_all = [(loss_of, batch) for batch in batches(rows, dice)]
-        steps_of_all += [(group_loss, batch) for batch in group_batches(groups, dice)]
-        dice.shuffle(steps_of_all)
-        for loss_function, batch in steps_of_all:
+        work_left = [(loss_of, batch) for batch in batches(rows, dice)]
+        work_left += [(group_loss, batch) for batch in group_batches(groups, dice)]
+        dice.shuffle(work_left)
+        for loss_function, batch in work_left:
             while PAUSE.exists():
                 time.sleep(1)
             spent = time.monotonic() - began

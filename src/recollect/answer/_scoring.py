@@ -66,8 +66,8 @@ OLD = 2.8
 # A longer line before a list, or head of a table, counts for the choice and is not shown.
 _LONGEST_LEAD = 240
 # The logarithm counts as this at least, and as this for a piece that the reader did not come to; log-odds count as
-# this at least.
-_LEAST_READ, _UNREAD, _LEAST_ODDS = -10.0, -2.0, -6.0
+# so much at most, either way.
+_LEAST_READ, _UNREAD, _MOST_ODDS = -10.0, -2.0, 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,11 @@ class Evidence:
     def told(self) -> str:
         """Itself with what it labels."""
         return self.region.text[self.unit.quote_start : following(self.region.text, self.unit)]
+
+    @property
+    def statement(self) -> str:
+        """What is read of it alone: that, behind the line that introduces it."""
+        return f"{self.unit.lead} {self.told}".strip()
 
     @property
     def headings(self) -> str:
@@ -207,13 +212,12 @@ def gather(
 
 def _read_alone(question: str, pieces: Sequence[Evidence], reader: Reader) -> list[float]:
     """The log-odds that pieces answer, read without what stands around them: that tells those of a passage apart."""
-    texts = [f"{one.unit.lead} {one.told}".strip()[:_READ_ALONE] for one in pieces]
+    texts = [one.statement[:_READ_ALONE] for one in pieces]
     return list(map(_log_odds, reader.read(question, texts, [one.headings for one in pieces])))
 
 
 def _log_odds(reading: Reading) -> float:
-    odds = reading.probability / max(1 - reading.probability, math.exp(_LEAST_ODDS))
-    return max(_LEAST_ODDS, math.log(max(odds, math.exp(_LEAST_ODDS))))
+    return max(-_MOST_ODDS, min(_MOST_ODDS, reading.log_odds))
 
 
 def _begins(piece: Evidence, read: Mapping[int, Reading]) -> float:
@@ -262,7 +266,7 @@ def _judged(
     )
     weights = UNREAD if piece.by_meaning else _BY_WORDS
     if read and piece.by_meaning:
-        fit, weights = replace(fit, begins=_begins(piece, read), alone=_LEAST_ODDS), READ
+        fit, weights = replace(fit, begins=_begins(piece, read), alone=-_MOST_ODDS), READ
     return replace(piece, fit=fit, weights=weights, old=any(map(_is_old, passages)))
 
 

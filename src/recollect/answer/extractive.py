@@ -33,8 +33,8 @@ _TIED = re.compile(r"\w+(?:[-./:]\w+)*")
 _WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
-# How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
-_USUAL_MARGIN = 1.2
+#: How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
+USUAL_MARGIN = 1.2
 # How Markdown and mail mark the lines of a quotation.
 _QUOTED_LINE = re.compile(r"\n[ \t]*(?:>[ \t]*)+")
 _LOOKS_LIKE_MARKER = re.compile(r"\[(\d+)\]")
@@ -174,7 +174,7 @@ def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequ
     rivals = sum(math.exp(one.order - best.order) for one in evidence)
     return Support(
         score=best.score,
-        margin=best.order - evidence[1].order if len(evidence) > 1 else _USUAL_MARGIN,
+        margin=best.order - evidence[1].order if len(evidence) > 1 else USUAL_MARGIN,
         lead=-math.log(rivals),
         similarity=best.fit.similarity,
         alone=best.fit.alone if best.weights is READ else None,

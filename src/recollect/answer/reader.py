@@ -7,6 +7,7 @@ Other changes to the same weights (`checker.safetensors`) say whether a passage 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -31,6 +32,8 @@ WEIGHTS = Path(__file__).with_name("reader.safetensors")
 CHECKER = Path(__file__).with_name("checker.safetensors")
 #: At most so many windows of all passages together are read, first the first one of each passage, which is always read.
 MAX_WINDOWS = 16
+#: In 8 bits nothing is surer than ten thousand to one.
+MOST_LOG_ODDS = math.log(1e4)
 
 _WINDOW_TOKENS = 320
 _QUESTION_TOKENS = 64
@@ -56,6 +59,12 @@ class Reading:
     end: int
     probability: float
     _windows: tuple[_Read, ...] = field(repr=False, compare=False)
+
+    @property
+    def log_odds(self) -> float:
+        """The logarithm of the odds that the passage answers, at most `MOST_LOG_ODDS` either way."""
+        rest = math.exp(-MOST_LOG_ODDS)
+        return math.log(max(self.probability, rest) / max(1 - self.probability, rest))
 
     def begins_within(self, start: int, end: int) -> float:
         """The logarithm of the probability that the answer begins between two characters of the passage.

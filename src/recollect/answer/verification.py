@@ -23,6 +23,7 @@ from recollect.answer._names import abbreviates, holds
 from recollect.answer._number_words import listed
 from recollect.answer._quantities import Quantity
 from recollect.answer.evidence import Piece, Sources, covered, read_sources
+from recollect.answer.reader import MOST_LOG_ODDS
 from recollect.answer.statements import Segment, Statement
 from recollect.model.answer import UnsupportedReason
 
@@ -41,7 +42,6 @@ _HEADING_SHARE = 0.8
 _SAME = 0.8
 # What is read of a source: all of it, or so many characters around each piece.
 _READ_WHOLE, _READ_AROUND = 1000, 300
-_LEAST_ODDS = 1e-4
 # A statement is unsupported where the doubt is greater.
 _THRESHOLD = 0.5
 # Where one side alone has one of these, it denies what the other says.
@@ -171,8 +171,7 @@ class Matcher:
             texts.append("\n".join(piece.text for piece in pieces))
         # It was trained on whole sentences, and it reads numbers as they are written.
         said = _as_written(claim, pieces).rstrip(" .") + "."
-        best = max((reading.probability for reading in self._reader.read(said, texts)), default=0.0)
-        return math.log(max(best, _LEAST_ODDS) / max(1 - best, _LEAST_ODDS))
+        return max((reading.log_odds for reading in self._reader.read(said, texts)), default=-MOST_LOG_ODDS)
 
     def _around(self, pieces: Iterable[Piece]) -> str:
         """The pieces of a source with what stands around them."""
