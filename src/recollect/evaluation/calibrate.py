@@ -14,6 +14,8 @@ from recollect.errors import UsageError
 #: The score of a case that is refused whatever the threshold.
 ALWAYS_REFUSED = -1.0
 
+# Thresholds are whole ten-thousandths.
+_STEPS = 10_000
 _FOLDS = 5
 _REPEATS = 20
 
@@ -96,7 +98,7 @@ def calibrate(
 
 
 def find_threshold(unanswerable: Sequence[float] | np.ndarray, target: float) -> float:
-    """The lowest threshold that false answers stay at ``target`` with; at most 1.
+    """The lowest threshold, in ten-thousandths, that false answers stay at ``target`` with; at most 1.
 
     Args:
         unanswerable: Scores of cases without an answer.
@@ -104,8 +106,9 @@ def find_threshold(unanswerable: Sequence[float] | np.ndarray, target: float) ->
     """
     ordered = sorted((float(score) for score in unanswerable), reverse=True)
     limit = ordered[max(0, _allowed(len(ordered), target))]
-    # A case is refused below the threshold: the next number above the limit refuses it and nothing more.
-    return min(1.0, max(0.0, math.nextafter(limit, 2.0)))
+    # A case is refused below the threshold. Its score differs in the last digits from one computation to the next, since
+    # models compute in 32 bits: so the threshold is the next round number above it, not the next number.
+    return min(1.0, max(0.0, (math.floor(limit * _STEPS) + 1) / _STEPS))
 
 
 def errors(answerable: np.ndarray, unanswerable: np.ndarray, threshold: float) -> Errors:

@@ -30,7 +30,15 @@ def test_false_answers_stay_at_the_target(bad, target):
     threshold = find_threshold(bad, target)
     assert sum(score >= threshold for score in bad) <= target * len(bad)
     lower = max((score for score in bad if score < threshold), default=None)
-    assert lower is None or threshold == np.nextafter(lower, 2)
+    assert lower is None or lower >= threshold - 0.000_101
+
+
+def test_the_last_digits_of_a_score_decide_nothing():
+    # Computed in 32 bits, a score differs a little from one run to the next.
+    computed = [0.048945058306885225, 0.048945059575619516]
+    first, second = (find_threshold([score] * 25, 0.05) for score in computed)
+    assert first == second
+    assert all(errors(np.ones(1), np.array([score]), first)["false_answers"] == 0 for score in computed)
 
 
 @given(scores, scores, st.floats(0.01, 0.2))
