@@ -40,6 +40,11 @@ B = 0.75
 #: ``docs/explanation/fusion.md``.
 BESIDE = 0.5
 
+#: In a chunk's score in context, each of the query's terms that it holds itself adds its weight to the power of
+#: ``SAID_POWER``, so many times: what stands there once says nearly as much as what stands there often, and rare terms
+#: say more than BM25 has it. ``docs/explanation/fusion.md`` has the figures.
+SAID, SAID_POWER = 0.8, 1.2
+
 #: pgvector stores at most this many elements in a sparsevec.
 MAX_ELEMENTS = 16_000
 
@@ -204,13 +209,15 @@ class Counted:
 
         Frequencies and lengths are added up before they are saturated, as BM25F does with the fields of a document
         (Robertson, Zaragoza and Taylor 2004): a word that a chunk has itself gains little from standing beside it, too.
+        What it says itself counts once more, however often it says it (`SAID`).
 
         Args:
             query: What is searched for.
             beside: Of each chunk, what those beside it hold together.
         """
         both = Counted(self.terms, self.counts + BESIDE * beside.counts, self.lengths + BESIDE * beside.lengths)
-        return both._scored(query, query.average_length * (1 + query.usually_beside * BESIDE))
+        said: Floats = SAID * self._each(query.weights) ** SAID_POWER @ (self.counts > 0)
+        return said + both._scored(query, query.average_length * (1 + query.usually_beside * BESIDE))
 
     def coverage(self, query: LexicalQuery) -> Floats:
         """The share of the query's words that each chunk holds, by their rarity, shape (n,); empty without words."""

@@ -13,6 +13,8 @@ from recollect.retrieval.lexical import (
     BESIDE,
     K1,
     MAX_WEIGHT,
+    SAID,
+    SAID_POWER,
     B,
     Counted,
     LexicalQuery,
@@ -164,7 +166,7 @@ def test_no_chunk_without_a_chosen_term_scores_above_the_bound(texts, query, bud
 
 
 @given(documents=st.lists(texts, min_size=1, max_size=3), query=st.lists(st.integers(1, 12), min_size=1, max_size=5))
-def test_in_its_context_a_chunk_scores_as_one_whose_neighbours_terms_count_less(documents, query):
+def test_in_its_context_a_chunk_scores_as_one_whose_neighbours_terms_count_less_and_its_own_once_more(documents, query):
     chunks = [chunk for document in documents for chunk in document]
     average, reference = np.mean([len(chunk) for chunk in chunks]), 7.0
     pairs = [
@@ -189,5 +191,6 @@ def test_in_its_context_a_chunk_scores_as_one_whose_neighbours_terms_count_less(
             tf = chunk.count(term) + BESIDE * sum(other.count(term) for other in beside)
             saturation = K1 * (1 - B + B * length / (average * (1 + BESIDE * usually)))
             score += weights.get(term, 0.0) / max(query.count(term), 1) * tf * (K1 + 1) / (tf + saturation)
+        score += sum(SAID * weights.get(term, 0.0) ** SAID_POWER for term in set(query) & set(chunk))
         expected.append(score)
     assert list(found.values()) == pytest.approx(expected, rel=1e-3, abs=1e-6)
