@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from recollect.answer._number_words import CARDINALS, MONTHS, SCALES, listed
+from recollect.answer._number_words import MONTHS, NUMBERS, SCALES, listed
 from recollect.answer._quantities import LETTERS, unit_of
 from recollect.languages.stopwords import stopwords
 
@@ -131,7 +131,7 @@ def names(text: str, *, language: str = "en") -> list[Name]:
 
 @lru_cache(maxsize=64)
 def _common(language: str) -> frozenset[str]:
-    numbers = {word for words in CARDINALS.values() for word in words}
+    numbers = {word for words in NUMBERS.values() for word in words}
     return (
         frozenset(stopwords(language))
         | frozenset(stopwords("en"))

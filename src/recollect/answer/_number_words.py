@@ -21,17 +21,23 @@ def _numbered(words: str, start: int = 0, step: int = 1) -> dict[str, int]:
     }
 
 
-#: Small numbers and tens, by language.
-CARDINALS: dict[str, dict[str, int]] = {
-    language: _numbered(words["ones"]) | _numbered(words.get("tens", ""), 20, 10) | words.get("others", {})
-    for language, words in _DATA["cardinals"].items()
-}
 #: By what a number word multiplies what stands before it.
 MULTIPLIERS: dict[str, dict[str, int]] = _DATA["multipliers"]
-ORDINALS: dict[str, dict[str, int]] = {language: _numbered(words, 1) for language, words in _DATA["ordinals"].items()}
-#: Words for counts that are no cardinals.
-COUNTS: dict[str, dict[str, Fraction]] = {
-    language: {word: Fraction(count) for word, count in words.items()} for language, words in _DATA["counts"].items()
+#: Number words by language: cardinals, ordinals, multipliers and other counts ("half").
+NUMBERS: dict[str, dict[str, Fraction]] = {
+    language: {
+        word: Fraction(value)
+        for known in (
+            _numbered(_DATA["ordinals"][language], 1),
+            _numbered(words["ones"]),
+            _numbered(words.get("tens", ""), 20, 10),
+            words.get("others", {}),
+            MULTIPLIERS[language],
+            _DATA["counts"].get(language, {}),
+        )
+        for word, value in known.items()
+    }
+    for language, words in _DATA["cardinals"].items()
 }
 #: Words that join the parts of one number.
 JOINERS = listed(_DATA["words"]["joiners"])
@@ -40,7 +46,7 @@ AMBIGUOUS = listed(_DATA["words"]["ambiguous"])
 MONTHS: dict[str, int] = _numbered(_DATA["words"]["months"], 1)
 #: Units of measure by the words and signs that stand behind a number.
 UNITS: dict[str, str] = {word: unit for unit, words in _DATA["units"].items() for word in words.split()}
-#: Units that are one another's multiples: the base, and how many of it.
+#: Units that are one another's multiples: the base (empty: none), and how many of it.
 CONVERSIONS: dict[str, tuple[str, Fraction]] = {
     unit: (base, Fraction(count)) for unit, (base, count) in _DATA["conversions"].items()
 }

@@ -156,7 +156,7 @@ def test_what_is_checked(text, expected):
         ("Das Passwort hat zwölf Zeichen.", "Das Passwort hat 12 Zeichen [1].", "Das Passwort hat 14 Zeichen [1]."),
         ("Le délai est de vingt-cinq jours.", "Le délai est de 25 jours [1].", "Le délai est de 35 jours [1]."),
         ("El plazo es de treinta y cinco días.", "El plazo es de 35 días [1].", "El plazo es de 25 días [1]."),
-        ("员工每年有二十天年假。", "员工每年有20天年假 [1]。", "员工每年有30天年假 [1]。"),
+        ("员工每年有20天年假。", "员工每年有20天年假 [1]。", "员工每年有30天年假 [1]。"),
         (
             "يحصل الموظفون على ٢٨ يوما من الإجازة.",
             "يحصل الموظفون على 28 يوما من الإجازة [1].",
