@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from recollect.answer._language import language_of
 from recollect.answer._names import identifiers, words_of
 from recollect.answer._quantities import Quantity, quantities
 from recollect.answer._units import Unit, quotable_units
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from recollect.model import RetrievedContext
+from recollect.model import RetrievedContext
 
 _WORD = re.compile(r"[^\W_]+")
 _STEM_CHARACTERS = 5
@@ -65,49 +61,33 @@ class Piece:
         return self.terms | self.around_terms
 
 
-@dataclass(eq=False)
 class Sources:
-    """Everything that a model was shown.
-
-    Attributes:
-        passages: ``passages[n - 1]`` is source n.
-        pieces: Of all sources, in order.
-        frequencies: In how many pieces a term stands.
-        by_source: The pieces of each source, by its number.
-    """
-
-    passages: Sequence[RetrievedContext]
-    pieces: list[Piece] = field(default_factory=list)
-    frequencies: Counter[str] = field(default_factory=Counter)
-    by_source: dict[int, list[Piece]] = field(default_factory=dict)
-
-    def weight(self, term: str) -> float:
-        """How much a term says: rare ones more."""
-        return math.log(1 + (len(self.pieces) + 1) / (max(self.frequencies[term], 1) + 0.5))
-
-    def of(self, numbers: Iterable[int]) -> list[Piece]:
-        """The pieces of some sources."""
-        return [piece for number in numbers for piece in self.by_source.get(number, ())]
-
-
-def read_sources(
-    passages: Sequence[RetrievedContext], *, terms: Callable[[str], Sequence[str]], language: str = "en"
-) -> Sources:
-    """Cut passages into pieces, and find out what each holds.
+    """Everything that a model was shown, cut into pieces.
 
     Args:
         passages: As they were shown; source n is ``passages[n - 1]``.
         terms: Splits a text into its terms.
         language: ISO 639-1 code of the passages.
     """
-    sources = Sources(passages)
-    for number, passage in enumerate(passages, start=1):
-        own = _pieces(number, passage, terms=terms, language=language)
-        sources.by_source[number] = own
-        sources.pieces.extend(own)
-    for piece in sources.pieces:
-        sources.frequencies.update(piece.terms)
-    return sources
+
+    def __init__(
+        self, passages: Sequence[RetrievedContext], *, terms: Callable[[str], Sequence[str]], language: str
+    ) -> None:
+        self.passages = passages
+        self._by_source = {
+            number: _pieces(number, passage, terms=terms, language=language)
+            for number, passage in enumerate(passages, start=1)
+        }
+        self.pieces = self.of(self._by_source)
+        self._frequencies = Counter(term for piece in self.pieces for term in piece.terms)
+
+    def weight(self, term: str) -> float:
+        """How much a term says: rare ones more."""
+        return math.log(1 + (len(self.pieces) + 1) / (max(self._frequencies[term], 1) + 0.5))
+
+    def of(self, numbers: Iterable[int]) -> list[Piece]:
+        """The pieces of some sources; none of a number that names no source, or an empty one."""
+        return [piece for number in numbers for piece in self._by_source.get(number, ())]
 
 
 def row_of_words(text: str) -> str:

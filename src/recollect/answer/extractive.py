@@ -16,7 +16,7 @@ from recollect.answer.refusal import RefusalRule, Support
 from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text
 from recollect.languages.detection import plain_digits
-from recollect.model import Answer, Citation, RetrievedContext
+from recollect.model import Answer, RetrievedContext
 from recollect.model.answer import Nearest, ShownPassage
 from recollect.retrieval.analysis import Analyzer, analyzer_of
 from recollect.retrieval.relevance import as_the_default, tells_meaning
@@ -24,7 +24,6 @@ from recollect.retrieval.relevance import as_the_default, tells_meaning
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from recollect.answer._regions import Region
     from recollect.answer.reader import Reader
     from recollect.embedding.base import EmbeddingProvider
 
@@ -106,14 +105,7 @@ def extract_answer(
         ProviderError: The embedder failed.
     """
     options = options or ExtractionOptions()
-    reading = read(
-        question,
-        passages,
-        embedder=embedder,
-        analyzer=analyzer,
-        language=language,
-        options=options,
-    )
+    reading = read(question, passages, embedder=embedder, analyzer=analyzer, language=language, options=options)
     if reading.support is None or options.rule.refuses(reading.support):
         return without_answer(
             question,
@@ -122,7 +114,7 @@ def extract_answer(
             nearest=_nearest(reading, options.rule),
         )
     best = reading.evidence[0]
-    quotes = [_citation(marker, best.region, *span) for marker, span in enumerate(best.quotes, start=1)]
+    quotes = [best.region.citation(marker, *span) for marker, span in enumerate(best.quotes, start=1)]
     text = " ".join(f"{_readable(quote.quote)} [{quote.marker}]" for quote in quotes)
     return Answer(question=question, text=text, outcome="answer", citations=tuple(quotes))
 
@@ -213,32 +205,10 @@ def _nearest(reading: Reading, rule: RefusalRule) -> Nearest | None:
         return None
     best = reading.evidence[0]
     return Nearest(
-        evidence=_citation(0, best.region, best.unit.quote_start, best.unit.end),
+        evidence=best.region.citation(0, best.unit.quote_start, best.unit.end),
         probability=rule.probability(reading.support),
         threshold=rule.threshold,
         missing_identifier=reading.support.missing_number,
-    )
-
-
-def _citation(marker: int, region: Region, start: int, end: int) -> Citation:
-    begin, stop = region.start_offset + start, region.start_offset + end
-    passage, part = region.passage_at(begin), region.part_at(begin)
-    return Citation(
-        marker=marker,
-        document_id=region.document_id,
-        source=passage.source,
-        section=part.section,
-        page=part.page,
-        last_page=region.part_at(stop - 1).page,
-        boxes=region.boxes(begin, stop),
-        start_offset=begin,
-        end_offset=stop,
-        quote=region.text[start:end],
-        department=passage.department,
-        notes=passage.notes,
-        collection=passage.collection,
-        server=passage.server,
-        id=passage.id,
     )
 
 

@@ -7,30 +7,25 @@ import contextlib
 import queue
 import threading
 import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar, get_args
+from typing import TypeVar, get_args
 
 from recollect.answer._language import language_of_passages
 from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, read
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, PromptTemplate, build_prompt
+from recollect.answer.reader import Reader
 from recollect.answer.verification import Verifier
 from recollect.answer.writing import AnswerEvent, Treatment, Writing
 from recollect.context import estimate_tokens
+from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
 from recollect.interruption import Interrupted, stoppable
+from recollect.llm.base import ChatModel
 from recollect.model import Answer, Decided, RetrievedContext
 from recollect.retrieval.analysis import Analyzer, analyzer_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-
-    from recollect.answer.reader import Reader
-    from recollect.embedding.base import EmbeddingProvider
-    from recollect.llm.base import ChatModel
-    from recollect.model import ShownPassage
-
 
 # Passages that are shown whatever their relevance, and what share of the best one's the others must have.
 _ALWAYS_SHOWN = 3
@@ -108,13 +103,10 @@ def answer(
         UsageError: The question is empty, or an option is out of range.
         ProviderError: A model failed.
     """
-    reply: Answer | None = None
-    for piece in stream_answer_sync(
+    *_, reply = stream_answer_sync(
         question, passages, embedder=embedder, chat_model=chat_model, analyzer=analyzer, options=options
-    ):
-        if isinstance(piece, Answer):
-            reply = piece
-    if reply is None:
+    )
+    if not isinstance(reply, Answer):
         raise AssertionError("an answer's stream ends with the answer")
     return reply
 
@@ -175,12 +167,7 @@ async def stream_answer(
     analyzer = analyzer or analyzer_of(language)
     if chat_model is None or not readable or options.ask_only_if_answerable:
         reply = extract_answer(
-            question,
-            readable,
-            embedder=embedder,
-            analyzer=analyzer,
-            language=language,
-            options=options.extraction,
+            question, readable, embedder=embedder, analyzer=analyzer, language=language, options=options.extraction
         )
         if chat_model is None or reply.refused:
             yield Decided(reply.outcome)
@@ -199,39 +186,22 @@ async def stream_answer(
     verifier = Verifier(
         prompt.passages, terms=analyzer.terms, language=language, question=question, reader=options.checker
     )
+    reading = partial(
+        read, question, readable, embedder=embedder, analyzer=analyzer, language=language, options=options.extraction
+    )
     writing = Writing(
-        prompt,
-        verifier,
-        chat_model,
+        prompt=prompt,
+        verifier=verifier,
+        model=chat_model,
         language=language,
         treatment=options.unsupported,
         max_tokens=options.max_tokens,
         count_tokens=options.count_tokens or estimate_tokens,
         drafts=options.drafts,
-        helpful=partial(_helpful, question, readable, options, embedder, analyzer, language),
+        helpful=lambda: helpful(reading(), options.extraction),
     )
     async for event in writing.events(question):
         yield _timed(event, started) if isinstance(event, Answer) else event
-
-
-def _helpful(
-    question: str,
-    passages: Sequence[RetrievedContext],
-    options: AnswerOptions,
-    embedder: EmbeddingProvider,
-    analyzer: Analyzer,
-    language: str,
-) -> Sequence[ShownPassage]:
-    """The passages that may help where a model writes no answer."""
-    reading = read(
-        question,
-        passages,
-        embedder=embedder,
-        analyzer=analyzer,
-        language=language,
-        options=options.extraction,
-    )
-    return helpful(reading, options.extraction)
 
 
 def relevant(passages: Sequence[RetrievedContext], *, top_k: int | None = None) -> list[RetrievedContext]:
@@ -261,16 +231,6 @@ T = TypeVar("T")
 
 # Items that wait to be taken; whoever reads slowly makes the stream wait, not the memory grow.
 _AHEAD = 16
-
-
-@dataclass(frozen=True, slots=True)
-class _Item(Generic[T]):
-    value: T
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    error: BaseException | None
 
 
 def iterate(stream: AsyncIterator[T], *, in_thread: bool = True) -> Iterator[T]:
@@ -304,19 +264,15 @@ def _driven(stream: AsyncIterator[T]) -> Iterator[T]:
 
 
 def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
-    items: queue.Queue[_Item[T] | _End] = queue.Queue()
+    # Each item alone in a tuple; at the end the error that ended the stream, or None.
+    items: queue.Queue[tuple[T] | BaseException | None] = queue.Queue()
     loop = asyncio.new_event_loop()
     room = asyncio.Semaphore(_AHEAD)
 
     async def pump() -> None:
-        try:
-            async for value in stream:
-                await room.acquire()
-                items.put(_Item(value))
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
+        async for value in stream:
+            await room.acquire()
+            items.put((value,))
 
     def run() -> None:
         error: BaseException | None = None
@@ -327,22 +283,22 @@ def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
-            items.put(_End(error))
+            items.put(error)
 
     task = loop.create_task(pump())
     thread = threading.Thread(target=run, name="recollect-stream", daemon=True)
     thread.start()
     try:
         while True:
-            with stoppable(lambda: items.put(_End(Interrupted()))):
+            with stoppable(lambda: items.put(Interrupted())):
                 item = items.get()
-            if isinstance(item, _End):
-                if item.error is not None:
-                    raise item.error
+            if item is None:
                 return
+            if isinstance(item, BaseException):
+                raise item
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(room.release)
-            yield item.value
+            yield item[0]
     finally:
         # A loop that has closed by itself refuses calls: then there is nothing left to cancel.
         with contextlib.suppress(RuntimeError):
