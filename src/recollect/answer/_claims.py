@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
-from recollect.answer._language import function_words, language_of
 from recollect.answer._names import Identifier, Name, identifiers, names
 from recollect.answer._number_words import listed
 from recollect.answer._quantities import Quantity, quantities
 from recollect.answer.evidence import content_terms, row_of_words
+from recollect.languages import language_of_text
+from recollect.languages.stopwords import stopwords
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-# What only says that something is told, before it is.
+# What only says that something is told, before it is: "According to the source, …", "The document states that …".
+_SHOWN = r"(?:sources?|documents?|context|texts?|passages?|excerpts?|information|knowledge base|quellen?|dokumenten?|kontext)"
 _LEAD_IN = re.compile(
-    r"^\W*(?:(?:according to|based on|as (?:stated|described|mentioned) in|per|laut|gemäß|nach|selon|d['’]après|según|secondo|segundo)\s+"
-    r"(?:(?:the|this|these|den|der|dem|le|la|les|el|los|las|il|i|o|os|as)\s+)?(?:(?:provided|given|approved|above|bereitgestellten)\s+)?"
-    r"(?:sources?|documents?|context|texts?|passages?|excerpts?|information|knowledge base|quellen?|dokumenten?|kontext|documentos?|"
-    r"contexte|contexto|contesto|fuentes?|fontes?|fonti)(?:\s+(?:provided|given))?\s*[,:]?|"
-    r"(?:the|this)\s+(?:source|document|context|text|passage)s?\s+(?:states?|says?|mentions?|notes?|explains?|specif(?:y|ies))\s+that|"
-    r"in sintesi\s*[,:])\s*",
+    rf"^\W*(?:(?:according to|based on|as (?:stated|described|mentioned) in|laut|gemäß|nach)\s(?:\w+\s){{0,2}}?{_SHOWN}\b[\s,:]*"
+    rf"|(?:the|this)\s{_SHOWN}\s\w+\sthat\s)",
     re.IGNORECASE,
 )
 # Verbs and particles that any sentence may have, as terms of each language.
@@ -100,7 +95,7 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
     """
     text = without_connectives(text)
     text = _LEAD_IN.sub("", text, count=1) or text
-    own = language_of(text, language)
+    own = language_of_text(text, expected=language)
     codes = identifiers(text)
     asked = [
         quantity
@@ -110,11 +105,9 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
     # A date's month is compared with the date, whatever its notation.
     rest = "".join(" " if any(one.start <= at < one.end for one in asked) else sign for at, sign in enumerate(text))
     said = content_terms(rest, terms)
-    telling = said - _LIGHT - function_words(own)
+    telling = said - _LIGHT - stopwords(own)
     # Of a date the month is no name.
     named = tuple(
-        name
-        for name in names(text, language=own)
-        if name.inside and not any(one.start <= name.start < one.end for one in asked)
+        name for name in names(text, language=own) if not any(one.start <= name.start < one.end for one in asked)
     )
     return Claim(text, own, telling or said, tuple(asked), tuple(codes), named)

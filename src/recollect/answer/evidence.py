@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from recollect.answer._language import language_of
 from recollect.answer._names import identifiers, words_of
 from recollect.answer._quantities import Quantity, quantities
 from recollect.answer._units import Unit, quotable_units
+from recollect.languages import language_of_text
 from recollect.model import RetrievedContext
 
 _WORD = re.compile(r"[^\W_]+")
@@ -108,14 +108,14 @@ def _pieces(
     told = "; ".join(note.text for note in passage.notes)
     date = passage.event_time.date().isoformat() if passage.event_time else str(passage.metadata.get("date") or "")
     path = f"{passage.title} {_PATH_PARTS.sub(' ', passage.source)} {passage.source} {date} {told}"
-    usual = language_of(passage.content[:2_000], language)
+    usual = language_of_text(passage.content[:2_000], expected=language)
     pieces: list[Piece] = []
     for unit in units:
         text = passage.content[unit.start : unit.end]
         section = (passage.part_at(passage.start_offset + unit.start).section or "").split(" > ")
         parts = (_NUMBERING.sub("", unit.heading), unit.lead, *(_NUMBERING.sub("", title) for title in section), path)
         around = "\n".join(part for part in parts if part)
-        own = language_of(text, usual)
+        own = language_of_text(text, expected=usual)
         pieces.append(
             Piece(
                 source=number,
