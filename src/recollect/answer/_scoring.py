@@ -10,17 +10,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
 
 from recollect.answer._regions import Region, join_passages
 from recollect.answer._units import Unit, following, quotable_units
+from recollect.answer.reader import Reader, Reading
+from recollect.embedding.base import EmbeddingProvider
 from recollect.languages import language_of_part
-
-if TYPE_CHECKING:
-    from recollect.answer.reader import Reader, Reading
-    from recollect.embedding.base import EmbeddingProvider
-    from recollect.model import PassagePart, RetrievedContext
-    from recollect.retrieval.analysis import Analyzer
+from recollect.model import PassagePart, RetrievedContext
+from recollect.retrieval.analysis import Analyzer
 
 # Of more pieces, those that fit least so far are not embedded, which is what takes time: by their words alone, or by
 # what the reader says of the passages too. Those that are left it reads once more, each alone, so much of each.

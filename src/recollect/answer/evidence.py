@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from recollect.answer._names import identifiers, words_of
 from recollect.answer._quantities import Quantity, quantities
-from recollect.answer._units import Unit, quotable_units
+from recollect.answer._units import Unit, quotable_units, trimmed
 from recollect.languages import language_of_text
 from recollect.model import RetrievedContext
 
@@ -134,8 +134,7 @@ def _pieces(
 
 
 def _whole(content: str) -> list[Unit]:
-    start = len(content) - len(content.lstrip())
-    end = len(content.rstrip())
+    start, end = trimmed(content, 0, len(content))
     return [Unit(start, end, start)] if end > start else []
 
 

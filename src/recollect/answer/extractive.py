@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from recollect.answer._language import language_of_passages
 from recollect.answer._scoring import READ, Evidence, gather
 from recollect.answer.absence import without_answer
 from recollect.answer.passages import helpful_passages
+from recollect.answer.reader import Reader
 from recollect.answer.refusal import RefusalRule, Support
+from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text
 from recollect.languages.detection import plain_digits
@@ -20,12 +22,6 @@ from recollect.model import Answer, RetrievedContext
 from recollect.model.answer import Nearest, ShownPassage
 from recollect.retrieval.analysis import Analyzer, analyzer_of
 from recollect.retrieval.relevance import as_the_default, tells_meaning
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from recollect.answer.reader import Reader
-    from recollect.embedding.base import EmbeddingProvider
 
 # A word with those that are tied to it. No part can be read in two ways, so that no question takes long.
 _TIED = re.compile(r"\w+(?:[-./:]\w+)*")

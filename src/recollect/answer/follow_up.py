@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from recollect.llm.base import ChatMessage, ChatModel, completion
-
-if TYPE_CHECKING:
-    from recollect.model import TokenUsage
+from recollect.model import TokenUsage
 
 #: Exchanges that a question is understood with.
 LATEST = 4

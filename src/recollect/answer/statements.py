@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from recollect.answer._units import trimmed
+from recollect.chunking.base import Span
 from recollect.chunking.sentences import sentence_spans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from recollect.chunking.base import Span
 
 # Models write [1], [1, 2], [1-3], [Source 1], [Sources 1 and 2], [^1], 【1】, (Source 1), or repeat a block's whole
 # header. Longer numbers are years.
@@ -148,7 +145,7 @@ def statement_spans(text: str, language: str = "en") -> list[tuple[int, int, str
         # What the mask hid before the first sentence and behind each belongs to them.
         edges = [start, *(first for first, _ in inner[1:]), end]
         for left, right in pairwise(edges):
-            a, b = _trimmed(text, left, right)
+            a, b = trimmed(text, left, right)
             if b > a:
                 spans.append((a, b, kind))
     return spans
@@ -200,38 +197,31 @@ def _line_kind(line: str) -> str:
     return "row" if _ROW.fullmatch(line.rstrip("\n")) else "sentence"
 
 
-def _trimmed(text: str, start: int, end: int) -> Span:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return start, end
-
-
 def _segments(body: str) -> Iterator[Segment]:
     """The statement's parts up to each group of markers; what follows the last one belongs to it."""
     parts: list[tuple[str, list[int]]] = []
     done = 0
     for match in MARKER.finditer(body):
-        before = body[done : match.start()]
-        if parts and not any(letter.isalnum() for letter in before):
-            parts[-1][1].extend(marker_numbers(match))
-        elif not any(letter.isalnum() for letter in before):
-            parts.append(("", list(marker_numbers(match))))
+        before, numbers = body[done : match.start()], list(marker_numbers(match))
+        if parts and not _says(before):
+            parts[-1][1].extend(numbers)
         elif len(parts) == 1 and not parts[0][0]:
             # A marker at the beginning stands for what follows it.
-            parts[0] = (before, [*parts[0][1], *marker_numbers(match)])
+            parts[0] = (before, [*parts[0][1], *numbers])
         else:
-            parts.append((before, list(marker_numbers(match))))
+            parts.append((before if _says(before) else "", numbers))
         done = match.end()
     rest = body[done:]
-    if parts:
-        text, cited = parts[-1]
-        parts[-1] = (text + " " + rest if any(letter.isalnum() for letter in rest) else text, cited)
-    else:
+    if not parts:
         parts.append((rest, []))
+    elif _says(rest):
+        parts[-1] = (f"{parts[-1][0]} {rest}", parts[-1][1])
     for text, cited in parts:
         yield Segment(bare(text), tuple(dict.fromkeys(cited)))
+
+
+def _says(text: str) -> bool:
+    return any(map(str.isalnum, text))
 
 
 def marker_numbers(match: re.Match[str]) -> Iterator[int]:

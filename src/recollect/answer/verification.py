@@ -245,17 +245,11 @@ class Verifier:
         return max((reading.log_odds for reading in self._reader.read(said, texts)), default=-MOST_LOG_ODDS)
 
     def _around(self, pieces: Sequence[Piece]) -> str:
-        """The pieces of a source with what stands around them."""
+        """The pieces of a source, in order, with what stands around them."""
         content = self.sources.passages[pieces[0].source - 1].content
         if len(content) <= _READ_WHOLE:
             return content
-        spans: list[tuple[int, int]] = []
-        for piece in pieces:
-            start, end = max(0, piece.start - _READ_AROUND), piece.end + _READ_AROUND
-            if spans and start <= spans[-1][1]:
-                start, _ = spans.pop()
-            spans.append((start, end))
-        return "\n".join(content[start:end] for start, end in spans)
+        return content[max(0, pieces[0].start - _READ_AROUND) : pieces[-1].end + _READ_AROUND]
 
 
 def _as_written(claim: Claim, pieces: Sequence[Piece]) -> str:
