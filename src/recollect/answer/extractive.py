@@ -20,7 +20,7 @@ from recollect.languages import AUTO, language_of_text
 from recollect.languages.detection import plain_digits
 from recollect.model import Answer, RetrievedContext
 from recollect.model.answer import Nearest, ShownPassage
-from recollect.retrieval.analysis import Analyzer, analyzer_of
+from recollect.retrieval.analysis import analyzer_of
 from recollect.retrieval.relevance import as_the_default, tells_meaning
 
 # A word with those that are tied to it. No part can be read in two ways, so that no question takes long.
@@ -65,10 +65,10 @@ class Reading:
         language: ISO 639-1 code of the passages.
     """
 
-    evidence: tuple[Evidence, ...]
+    evidence: Sequence[Evidence]
     support: Support | None
-    passages: tuple[RetrievedContext, ...] = ()
-    language: str = "en"
+    passages: Sequence[RetrievedContext]
+    language: str
 
 
 def extract_answer(
@@ -76,7 +76,6 @@ def extract_answer(
     passages: Sequence[RetrievedContext],
     *,
     embedder: EmbeddingProvider,
-    analyzer: Analyzer | None = None,
     language: str = "en",
     options: ExtractionOptions | None = None,
 ) -> Answer:
@@ -86,7 +85,6 @@ def extract_answer(
         question: In plain words.
         passages: What a search found, best first.
         embedder: The model that the passages were found with; it also judges single sentences.
-        analyzer: Splits texts into search terms; None: one for ``language``.
         language: ISO 639-1 code, for sentence boundaries.
         options: How sentences are chosen and when to refuse; None: the measured defaults.
 
@@ -101,7 +99,7 @@ def extract_answer(
         ProviderError: The embedder failed.
     """
     options = options or ExtractionOptions()
-    reading = read(question, passages, embedder=embedder, analyzer=analyzer, language=language, options=options)
+    reading = read(question, passages, embedder=embedder, language=language, options=options)
     if reading.support is None or options.rule.refuses(reading.support):
         return without_answer(
             question,
@@ -130,7 +128,6 @@ def read(
     passages: Sequence[RetrievedContext],
     *,
     embedder: EmbeddingProvider,
-    analyzer: Analyzer | None = None,
     language: str = "en",
     options: ExtractionOptions,
 ) -> Reading:
@@ -139,22 +136,20 @@ def read(
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     used = list(passages[: options.max_passages])
     language = language_of_passages(language, used, question)
-    analyzer = analyzer or analyzer_of(language)
     # A question in another language is less near to what answers it and shares no words: it is judged less strictly.
     crossing = language_of_text(question, expected=language) != language
-    gathered = gather(
+    evidence, found = gather(
         question,
         used,
         embedder=embedder,
-        analyzer=analyzer,
+        analyzer=analyzer_of(language),
         language=language,
         by_meaning=partial(tells_meaning, embedder.model_name),
         scaled=float if crossing else as_the_default(embedder.model_name),
         reader=None if crossing or language != "en" else options.reader,
     )
-    evidence, passages = tuple(gathered.evidence), tuple(gathered.passages)
     support = _support(question, used, evidence) if evidence else None
-    return Reading(evidence, support, passages, language)
+    return Reading(evidence, support, found, language)
 
 
 def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequence[Evidence]) -> Support:

@@ -25,7 +25,7 @@ from recollect.familiar_names import suggesting
 from recollect.interruption import Interrupted, stoppable
 from recollect.llm.base import ChatModel
 from recollect.model import Answer, Decided, RetrievedContext
-from recollect.retrieval.analysis import Analyzer, analyzer_of
+from recollect.retrieval.analysis import analyzer_of
 
 # Passages that are shown whatever their relevance, and what share of the best one's the others must have.
 _ALWAYS_SHOWN = 3
@@ -81,7 +81,6 @@ def answer(
     *,
     embedder: EmbeddingProvider,
     chat_model: ChatModel | None = None,
-    analyzer: Analyzer | None = None,
     options: AnswerOptions | None = None,
 ) -> Answer:
     """Answer a question from passages, whole.
@@ -93,7 +92,6 @@ def answer(
         passages: What a search found, best first; without any the outcome is `none`.
         embedder: The model that the passages were found with; used without a language model only.
         chat_model: Writes the answer; None: sentences of the passages are quoted.
-        analyzer: Splits texts into terms; None: one for the language of ``options``.
         options: Budgets and the refusal rule; None: the defaults.
 
     Returns:
@@ -103,9 +101,7 @@ def answer(
         UsageError: The question is empty, or an option is out of range.
         ProviderError: A model failed.
     """
-    *_, reply = stream_answer_sync(
-        question, passages, embedder=embedder, chat_model=chat_model, analyzer=analyzer, options=options
-    )
+    *_, reply = stream_answer_sync(question, passages, embedder=embedder, chat_model=chat_model, options=options)
     if not isinstance(reply, Answer):
         raise AssertionError("an answer's stream ends with the answer")
     return reply
@@ -117,13 +113,10 @@ def stream_answer_sync(
     *,
     embedder: EmbeddingProvider,
     chat_model: ChatModel | None = None,
-    analyzer: Analyzer | None = None,
     options: AnswerOptions | None = None,
 ) -> Iterator[AnswerEvent]:
     """As ``stream_answer``, for callers that are not asynchronous; a running event loop does not disturb it."""
-    stream = stream_answer(
-        question, passages, embedder=embedder, chat_model=chat_model, analyzer=analyzer, options=options
-    )
+    stream = stream_answer(question, passages, embedder=embedder, chat_model=chat_model, options=options)
     # Without a model nothing is waited for, and no second thread is needed.
     return iterate(stream, in_thread=chat_model is not None)
 
@@ -134,7 +127,6 @@ async def stream_answer(
     *,
     embedder: EmbeddingProvider,
     chat_model: ChatModel | None = None,
-    analyzer: Analyzer | None = None,
     options: AnswerOptions | None = None,
 ) -> AsyncIterator[AnswerEvent]:
     """Answer a question from passages, in pieces: checked text as it comes, and at the end the ``Answer``.
@@ -151,7 +143,6 @@ async def stream_answer(
         passages: What a search found, best first; without any the outcome is `none`.
         embedder: The model that the passages were found with; used without a language model only.
         chat_model: Writes the answer; None: sentences of the passages are quoted.
-        analyzer: Splits texts into terms; None: one for the language of ``options``.
         options: Budgets and the refusal rule; None: the defaults.
 
     Raises:
@@ -164,11 +155,8 @@ async def stream_answer(
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     readable = [passage for passage in passages if passage.content.strip()]
     language = language_of_passages(options.language, readable, question)
-    analyzer = analyzer or analyzer_of(language)
     if chat_model is None or not readable or options.ask_only_if_answerable:
-        reply = extract_answer(
-            question, readable, embedder=embedder, analyzer=analyzer, language=language, options=options.extraction
-        )
+        reply = extract_answer(question, readable, embedder=embedder, language=language, options=options.extraction)
         if chat_model is None or reply.refused:
             yield Decided(reply.outcome)
             yield reply.text
@@ -184,11 +172,9 @@ async def stream_answer(
         template=options.prompt,
     )
     verifier = Verifier(
-        prompt.passages, terms=analyzer.terms, language=language, question=question, reader=options.checker
+        prompt.passages, terms=analyzer_of(language).terms, language=language, question=question, reader=options.checker
     )
-    reading = partial(
-        read, question, readable, embedder=embedder, analyzer=analyzer, language=language, options=options.extraction
-    )
+    reading = partial(read, question, readable, embedder=embedder, language=language, options=options.extraction)
     writing = Writing(
         prompt=prompt,
         verifier=verifier,
