@@ -9,8 +9,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 
 from recollect.answer._names import Identifier, Name, identifiers, names
-from recollect.answer._number_words import listed
-from recollect.answer._quantities import Quantity, quantities
+from recollect.answer._quantities import Quantity, listed, quantities
 from recollect.answer.evidence import content_terms, row_of_words
 from recollect.languages import language_of_text
 from recollect.languages.stopwords import stopwords

@@ -8,8 +8,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 
-from recollect.answer._number_words import NUMBERS, SCALES, UNITS, listed
-from recollect.answer._quantities import LETTERS
+from recollect.answer._quantities import LETTERS, NUMBERS, SCALES, UNITS, listed
 from recollect.languages.stopwords import stopwords
 
 # Addresses of pages and people, telephone numbers, versions, and words that may be codes. No part can be read in two

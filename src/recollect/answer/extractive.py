@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from recollect.answer._language import language_of_passages
 from recollect.answer._scoring import READ, Evidence, gather
 from recollect.answer.absence import without_answer
 from recollect.answer.passages import helpful_passages
@@ -28,6 +27,9 @@ _TIED = re.compile(r"\w+(?:[-./:]\w+)*")
 _WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
+# So much is read to know the language of passages.
+_READ_PASSAGES = 6
+_READ_OF_PASSAGE = 800
 #: How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
 USUAL_MARGIN = 1.2
 # How Markdown and mail mark the lines of a quotation.
@@ -150,6 +152,24 @@ def read(
     )
     support = _support(question, used, evidence) if evidence else None
     return Reading(evidence, support, found, language)
+
+
+def language_of_passages(language: str, passages: Sequence[RetrievedContext], question: str = "") -> str:
+    """The language that a question and passages are read in: a collection's.
+
+    Args:
+        language: ISO 639-1 code. ``auto``: the question's, where a passage is in it, or else the one that most are in.
+        passages: Best first.
+        question: That they were found by; empty: that says nothing.
+    """
+    if language != AUTO:
+        return language
+    if question.strip():
+        asked = language_of_text(question)
+        read = (one.content[:_READ_OF_PASSAGE] for one in passages[:_READ_PASSAGES])
+        if any(language_of_text(text, expected=asked) == asked for text in read):
+            return asked
+    return language_of_text("\n\n".join(passage.content[:_READ_OF_PASSAGE] for passage in passages[:_READ_PASSAGES]))
 
 
 def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequence[Evidence]) -> Support:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from recollect.llm.base import ChatMessage, ChatModel, completion
-from recollect.model import TokenUsage
+from recollect.llm.base import ChatMessage, ChatModel, Completion, completion
 
 #: Exchanges that a question is understood with.
 LATEST = 4
@@ -25,26 +24,13 @@ class Exchange:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class StandingQuestion:
-    """A question that can be understood alone.
-
-    Attributes:
-        text: The question; as it was asked, where the model had nothing better.
-        usage: What asking the model cost.
-    """
-
-    text: str
-    usage: TokenUsage
-
-
 def standing_question(
     question: str,
     history: Sequence[Exchange],
     *,
     model: ChatModel,
     timeout_seconds: float,
-) -> StandingQuestion:
+) -> Completion:
     """The question as it can be asked without the conversation.
 
     Args:
@@ -66,7 +52,7 @@ def standing_question(
     line = " ".join(written.text.split()).strip("\"'“”„«» ")
     # More than a question is an answer, or something that it was told to say.
     usable = line and len(line) < _MOST_CHARACTERS and not line.startswith(("{", "[", "I ", "I'"))
-    return StandingQuestion(line if usable else question, written.usage)
+    return replace(written, text=line if usable else question)
 
 
 @cache

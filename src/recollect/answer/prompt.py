@@ -158,18 +158,18 @@ def newest_first(passages: Sequence[RetrievedContext]) -> list[RetrievedContext]
         passages: Best first.
     """
     ordered: list[RetrievedContext] = []
-    placed: set[int] = set()
+    seen: set[int] = set()
 
-    def place(at: int, above: frozenset[int]) -> None:
-        if at in placed or at in above:
+    def place(at: int) -> None:
+        if at in seen:
             return
+        seen.add(at)
         newer = {note.document_id for note in passages[at].notes if note.document_id is not None}
         for other, passage in enumerate(passages):
             if passage.document_id in newer:
-                place(other, above | {at})
-        placed.add(at)
+                place(other)
         ordered.append(passages[at])
 
     for at in range(len(passages)):
-        place(at, frozenset())
+        place(at)
     return ordered

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, get_args
 
-from recollect.answer._language import language_of_passages
-from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, read
+from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, language_of_passages, read
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, PromptTemplate, build_prompt
 from recollect.answer.reader import Reader
 from recollect.answer.verification import Verifier
@@ -237,16 +236,15 @@ def iterate(stream: AsyncIterator[T], *, in_thread: bool = True) -> Iterator[T]:
 
 
 def _driven(stream: AsyncIterator[T]) -> Iterator[T]:
-    while True:
-        step = stream.__anext__()
-        try:
-            step.__await__().__next__()
-        except StopIteration as done:
-            yield done.value
-        except StopAsyncIteration:
-            return
-        else:
-            raise RuntimeError("The stream waits for something; iterate it with in_thread=True.")
+    async def items() -> list[T]:
+        return [item async for item in stream]
+
+    try:
+        items().send(None)
+    except StopIteration as done:
+        yield from done.value
+    else:
+        raise RuntimeError("The stream waits for something; iterate it with in_thread=True.")
 
 
 def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:

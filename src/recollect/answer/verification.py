@@ -21,8 +21,7 @@ from typing import NamedTuple, TypeAlias
 from recollect.answer import absence
 from recollect.answer._claims import Claim, read_claim, without_connectives
 from recollect.answer._names import abbreviates, holds
-from recollect.answer._number_words import listed
-from recollect.answer._quantities import Quantity
+from recollect.answer._quantities import Quantity, listed
 from recollect.answer.evidence import Piece, Sources, covered
 from recollect.answer.reader import MOST_LOG_ODDS, Reader
 from recollect.answer.statements import Segment, Statement
