@@ -33,12 +33,6 @@ _BEGINS = re.compile(
 )
 # Before what is a name even where every noun is written in capitals.
 _NAMING = listed("in aus nach bei von frau herr herrn dr prof firma stadt mit für via durch gegen zwischen und oder")
-_PRONOUNS = listed(
-    "whoever whatever everybody everyone everything nobody nothing someone somebody anyone anybody each every "
-    "those many most all several please yes no however therefore moreover additionally furthermore finally first "
-    "second third note wer jede jeder jedes alle viele bitte ja nein jedoch zudem chaque tous toutes oui non cada "
-    "todos todas"
-)
 _POSSESSIVE = re.compile(r"['’]s?$")
 _INNER = re.compile(r"[-'’.&]")
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -119,7 +113,7 @@ def names(text: str, *, language: str = "en") -> list[Name]:
 @lru_cache(maxsize=64)
 def _common(language: str) -> frozenset[str]:
     numbers = frozenset(fold(word) for known in NUMBERS.values() for word in known)
-    return stopwords(language) | stopwords("en") | numbers | _PRONOUNS
+    return stopwords(language) | stopwords("en") | numbers
 
 
 def _is_capital(word: str) -> bool:

@@ -15,8 +15,8 @@ from recollect.languages import language_of_text
 from recollect.model import RetrievedContext
 
 _WORD = re.compile(r"[^\W_]+")
-_STEM_CHARACTERS = 5
-_SHORT_STEM = 4
+# Another form of a term, or a compound of it, has so many of its characters at least, and counts as so much of it.
+_LEAST_COMMON, _ALIKE = 5, 0.9
 # The number of a heading is no figure of the text.
 _NUMBERING = re.compile(r"^\s*(?:§\s*)?(?:\d+(?:\.\d+)*|[A-Z]|[IVX]+)[.)]?\s+(?=\S)")
 _PATH_PARTS = re.compile(r"[/\\_.\-]+")
@@ -139,20 +139,15 @@ def _whole(content: str) -> list[Unit]:
 
 
 def covered(term: str, held: frozenset[str]) -> float:
-    """How far a term is among others: itself, or one that begins or ends alike (another form, a compound)."""
+    """How far a term is among others: 1 for itself, less for one that begins or ends alike."""
     if term in held:
         return 1.0
-    if len(term) < _STEM_CHARACTERS:
-        return 0.0
-    stem = term[: max(_STEM_CHARACTERS, round(len(term) * 0.75))]
-    for other in held:
-        if len(other) >= _STEM_CHARACTERS and (
-            other.startswith(stem) or term.startswith(other[: max(_STEM_CHARACTERS, round(len(other) * 0.75))])
-        ):
-            return 0.9
-        if len(other) >= _SHORT_STEM and term.startswith(other) and len(term) - len(other) <= _SHORT_STEM:
-            return 0.85
-        # A compound of another language's kind: "Jahresurlaub" holds "Urlaub".
-        if min(len(term), len(other)) >= _STEM_CHARACTERS and (term.endswith(other) or other.endswith(term)):
-            return 0.8
-    return 0.0
+    return _ALIKE if any(_alike(*sorted((term, other), key=len)) for other in held) else 0.0
+
+
+def _alike(shorter: str, longer: str) -> bool:
+    """Whether two terms are forms of one word, or the longer one is a compound: "Jahresurlaub" holds "Urlaub"."""
+    if len(shorter) < _LEAST_COMMON:
+        return False
+    stem = shorter[: max(_LEAST_COMMON, round(len(shorter) * 0.75))]
+    return longer.startswith(stem) or longer.endswith(shorter)
