@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
-from recollect.answer._names import Identifier, Name, identifiers, names
+from recollect.answer._names import Name, identifiers, names
 from recollect.answer._quantities import Quantity, listed, quantities
 from recollect.answer.evidence import content_terms, row_of_words
 from recollect.languages import language_of_text
@@ -47,7 +47,7 @@ class Claim:
     language: str
     terms: frozenset[str]
     quantities: tuple[Quantity, ...]
-    identifiers: tuple[Identifier, ...]
+    identifiers: tuple[Name, ...]
     names: tuple[Name, ...]
 
     @cached_property
@@ -102,11 +102,15 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
         if quantity.firm and not any(code.start < quantity.end and quantity.start < code.end for code in codes)
     ]
     # A date's month is compared with the date, whatever its notation.
-    rest = "".join(" " if any(one.start <= at < one.end for one in asked) else sign for at, sign in enumerate(text))
-    said = content_terms(rest, terms)
+    unmeasured = _masked(text, asked)
+    said = content_terms(unmeasured, terms)
     telling = said - _LIGHT - stopwords(own)
-    # Of a date the month is no name.
-    named = tuple(
-        name for name in names(text, language=own) if not any(one.start <= name.start < one.end for one in asked)
-    )
-    return Claim(text, own, telling or said, tuple(asked), tuple(codes), named)
+    named = names(_masked(unmeasured, codes), language=own)
+    return Claim(text, own, telling or said, tuple(asked), tuple(codes), tuple(named))
+
+
+def _masked(text: str, found: Iterable[Quantity | Name]) -> str:
+    """A text of the same length with zeros in place of what was found in it."""
+    for one in found:
+        text = text[: one.start] + "0" * (one.end - one.start) + text[one.end :]
+    return text

@@ -40,22 +40,14 @@ _SEPARATORS = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A word that seems to be a proper name.
+    """A word that seems to be a proper name; or a code, an address, a file or a version.
 
     Attributes:
         start: Where it begins.
+        end: Just behind its last character.
         text: As written, without a possessive ending.
         folded: For comparison.
     """
-
-    start: int
-    text: str
-    folded: str
-
-
-@dataclass(frozen=True, slots=True)
-class Identifier:
-    """A code, an address, a file or a version."""
 
     start: int
     end: int
@@ -63,13 +55,13 @@ class Identifier:
     folded: str
 
 
-def identifiers(text: str) -> list[Identifier]:
+def identifiers(text: str) -> list[Name]:
     """The codes (``ERR-4012``), addresses, telephone numbers, files and versions of a text, in order."""
     found = []
     for match in _IDENTIFIERS.finditer(text):
         written = match.group().rstrip(".,;:!?)-/'’")
         if not match.group("word") or _CODE.fullmatch(written):
-            found.append(Identifier(match.start(), match.start() + len(written), written, folded_identifier(written)))
+            found.append(Name(match.start(), match.start() + len(written), written, folded_identifier(written)))
     return found
 
 
@@ -84,21 +76,20 @@ def names(text: str, *, language: str = "en") -> list[Name]:
     Where a language writes all nouns in capitals, only words behind one that names introduce ("in", "Frau") count.
 
     Args:
-        text: A sentence without markup.
+        text: A sentence without markup, numbers and identifiers.
         language: ISO 639-1 code of the sentence.
     """
     common = _common(language)
-    taken = [(identifier.start, identifier.end) for identifier in identifiers(text)]
     found: list[Name] = []
     before = ""
     for match in _WORD.finditer(text):
         word = _POSSESSIVE.sub("", match.group())
         preceding, before = before, match.group()
-        if not word or not _is_capital(word) or any(start <= match.start() < end for start, end in taken):
+        if len(word) < 2 or not any(map(str.isupper, word)):
             continue
         folded = fold(word)
-        acronym = len(word) > 1 and word.isupper()
-        if len(word) < 2 or UNITS.get(folded, "").isupper() or folded in SCALES or (folded in common and not acronym):
+        acronym = word.isupper()
+        if UNITS.get(folded, "").isupper() or folded in SCALES or (folded in common and not acronym):
             continue
         # At the beginning of a sentence a capital letter means nothing.
         if _BEGINS.search(text, 0, match.start()) and not (acronym and len(word) <= 6):
@@ -106,7 +97,7 @@ def names(text: str, *, language: str = "en") -> list[Name]:
         follows_noun = preceding[:1].isupper() and not _BEGINS.search(text, 0, match.start() - len(preceding) - 1)
         if language == "de" and not acronym and preceding.casefold() not in _NAMING and not follows_noun:
             continue
-        found.append(Name(match.start(), word, folded))
+        found.append(Name(match.start(), match.start() + len(word), word, folded))
     return found
 
 
@@ -114,10 +105,6 @@ def names(text: str, *, language: str = "en") -> list[Name]:
 def _common(language: str) -> frozenset[str]:
     numbers = frozenset(fold(word) for known in NUMBERS.values() for word in known)
     return stopwords(language) | stopwords("en") | numbers
-
-
-def _is_capital(word: str) -> bool:
-    return word[0].isupper() or (len(word) > 2 and any(letter.isupper() for letter in word[1:]))
 
 
 @lru_cache(maxsize=16_384)
