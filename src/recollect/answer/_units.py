@@ -83,15 +83,13 @@ def _line_kind(line: str, headings: frozenset[str]) -> Kind:
         return "row"
     if _BULLET.match(line) or _RECORD.fullmatch(line.rstrip()):
         return "item"
-    if _COLUMNS.search(bare):
-        return "row"
-    return "prose"
+    return "row" if _COLUMNS.search(bare) else "prose"
 
 
 def _is_capitals(line: str) -> bool:
     """A short line all in capitals that does not end as a sentence does."""
     letters = [character for character in line if character.isalpha()]
-    return len(letters) > 3 and len(line) <= 80 and "".join(letters).isupper() and not _ENDS_SENTENCE.search(line)
+    return len(letters) > 3 and len(line) <= 80 and all(map(str.isupper, letters)) and not _ENDS_SENTENCE.search(line)
 
 
 def _grouped(text: str, run: Sequence[Block]) -> Iterator[Block]:

@@ -12,18 +12,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, get_args
 
+from recollect.answer.absence import without_answer
 from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, language_of_passages, read
-from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, PromptTemplate, build_prompt
+from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, Prompt, PromptTemplate, build_prompt
 from recollect.answer.reader import Reader
+from recollect.answer.statements import MARKER, Statement, StatementStream
 from recollect.answer.verification import Verifier
-from recollect.answer.writing import AnswerEvent, Treatment, Writing
+from recollect.answer.writing import AnswerEvent, Draft, Treatment, WrittenAnswer
 from recollect.context import estimate_tokens
 from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
 from recollect.interruption import Interrupted, stoppable
-from recollect.llm.base import ChatModel
-from recollect.model import Answer, Decided, RetrievedContext
+from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
+from recollect.model import Answer, Decided, RetrievedContext, ShownPassage, TokenUsage
 from recollect.retrieval.analysis import analyzer_of
 
 # Passages that are shown whatever their relevance, and what share of the best one's the others must have.
@@ -150,8 +152,6 @@ async def stream_answer(
     """
     options = options or AnswerOptions()
     started = time.perf_counter()
-    if not question.strip():
-        raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     readable = [passage for passage in passages if passage.content.strip()]
     language = language_of_passages(options.language, readable, question)
     if chat_model is None or not readable or options.ask_only_if_answerable:
@@ -179,14 +179,125 @@ async def stream_answer(
         verifier=verifier,
         model=chat_model,
         language=language,
-        treatment=options.unsupported,
-        max_tokens=options.max_tokens,
-        count_tokens=options.count_tokens or estimate_tokens,
-        drafts=options.drafts,
+        options=options,
         helpful=lambda: helpful(reading(), options.extraction),
     )
     async for event in writing.events(question):
         yield _timed(event, started) if isinstance(event, Answer) else event
+
+
+_AGAIN = (
+    "Some sentences of your answer are not supported by the sources:\n{faults}\n\n"
+    "Write the whole answer again. Leave out what the context does not say, keep every number, date and name as the "
+    "context has it, and cite the source that says it. If nothing remains, reply with exactly the refusal sentence."
+)
+
+
+@dataclass(eq=False, kw_only=True)
+class Writing:
+    """One answer of a language model, from its prompt to the checked text.
+
+    Attributes:
+        prompt: What the model is sent, and the sources that it shows.
+        verifier: Checks statements against these sources.
+        model: Writes the answer.
+        language: ISO 639-1 code, for sentence boundaries.
+        options: What is done with unsupported sentences, and the longest answer.
+        helpful: The passages that may help where the model writes no answer.
+        usage: What it has taken so far.
+    """
+
+    prompt: Prompt
+    verifier: Verifier
+    model: ChatModel
+    language: str
+    options: AnswerOptions
+    helpful: Callable[[], Sequence[ShownPassage]]
+    usage: TokenUsage = field(default_factory=lambda: TokenUsage(input_tokens=0, output_tokens=0, requests=0))
+
+    async def events(self, question: str) -> AsyncIterator[AnswerEvent]:
+        """The answer's sentences as they are checked, their events, and the answer.
+
+        Where an unsupported sentence can change what stands before it, all of it comes at the end.
+        """
+        if self.options.unsupported in {"retry", "refuse"}:
+            reply = await self._whole(question)
+            events: tuple[AnswerEvent, ...] = (Decided(reply.outcome), reply.text, *reply.citations, *reply.unsupported)
+            for event in events:
+                yield event
+        else:
+            written, shown = self._nothing_written(), False
+            async for event in self._round(self.prompt.messages, written):
+                if not shown and not isinstance(event, Draft):
+                    yield Decided("answer")
+                    shown = True
+                yield event
+            # In a thread: where it is none, passages that may help are looked for.
+            reply = await asyncio.to_thread(written.answer, question)
+            if not shown:
+                yield Decided(reply.outcome)
+                yield reply.text
+        yield replace(reply, model=self.model.model_name, usage=self.usage)
+
+    async def _whole(self, question: str) -> Answer:
+        """The answer with its treatment: written anew, or refused."""
+        reply, heard = await self._written(question, self.prompt.messages)
+        if reply.refused or not reply.unsupported:
+            return reply
+        if self.options.unsupported == "refuse":
+            return without_answer(question, self.helpful(), language=self.language, unsupported=reply.unsupported)
+        faults = "\n".join(f"- {one.text} ({one.detail})" for one in reply.unsupported)
+        again = (ChatMessage("assistant", heard), ChatMessage("user", _AGAIN.format(faults=faults)))
+        return (await self._written(question, (*self.prompt.messages, *again)))[0]
+
+    async def _written(self, question: str, messages: Sequence[ChatMessage]) -> tuple[Answer, str]:
+        """The whole answer to some messages, and the text that the model wrote."""
+        written = self._nothing_written()
+        async for _ in self._round(messages, written):
+            pass
+        return await asyncio.to_thread(written.answer, question), written.heard
+
+    def _nothing_written(self) -> WrittenAnswer:
+        removes = self.options.unsupported == "remove"
+        return WrittenAnswer(self.verifier, self.language, removes=removes, helpful=self.helpful)
+
+    async def _round(self, messages: Sequence[ChatMessage], written: WrittenAnswer) -> AsyncIterator[AnswerEvent]:
+        """One request to the model: its sentences, each as soon as it is checked, and drafts where they are wanted."""
+        stream = StatementStream(self.language)
+        told: ChatUsage | None = None
+        async for item in self.model.stream(messages, max_tokens=self.options.max_tokens):
+            if not isinstance(item, str):
+                told = item
+                continue
+            written.heard += item
+            for event in await _checked(written, stream.feed(item)):
+                yield event
+            if self.options.drafts and self.options.unsupported == "mark" and not written.refused:
+                yield Draft(MARKER.sub("", written.held + stream.pending))
+        for event in await _checked(written, stream.flush()):
+            yield event
+        for event in written.finish():
+            yield event
+        self._count(messages, written.heard, told)
+
+    def _count(self, messages: Sequence[ChatMessage], text: str, told: ChatUsage | None) -> None:
+        """Add what a request has cost: as the provider tells, or else counted here."""
+        count_tokens = self.options.count_tokens or estimate_tokens
+        used = told or ChatUsage(
+            input_tokens=sum(count_tokens(message.content) for message in messages),
+            output_tokens=count_tokens(text) if text else 0,
+            estimated=True,
+        )
+        self.usage += TokenUsage(
+            input_tokens=used.input_tokens, output_tokens=used.output_tokens, estimated=used.estimated
+        )
+
+
+async def _checked(written: WrittenAnswer, statements: Sequence[Statement]) -> list[AnswerEvent]:
+    # In a thread: an embedding model computes there, and other answers of this event loop go on meanwhile.
+    if not statements:
+        return []
+    return await asyncio.to_thread(lambda: [event for one in statements for event in written.add(one)])
 
 
 def relevant(passages: Sequence[RetrievedContext], *, top_k: int | None = None) -> list[RetrievedContext]:

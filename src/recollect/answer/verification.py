@@ -149,7 +149,7 @@ class Verifier:
         invented = [number for number in statement.cited if number not in cited]
         if not invented and self._claims_nothing(statement):
             return Verdict(False, cited)
-        parts = [self._check_segment(segment) for segment in _substantial(statement.segments)]
+        parts = [self._check_segment(segment) for segment in statement.segments]
         pieces = tuple(piece for part in parts for piece in part.pieces)
         if invented:
             named = ", ".join(f"[{number}]" for number in invented)
@@ -332,17 +332,3 @@ def _turned(claim: Claim, wanted: _Shares, pool: Sequence[Piece], held: Sequence
                 kind: UnsupportedReason = "number" if one.kind == "number" else "date"
                 return kind, f"{one.text.strip()!r} is said of something else; of this, {others[0].text.strip()!r}"
     return None
-
-
-def _substantial(segments: Sequence[Segment]) -> list[Segment]:
-    """Segments; one of too few words to be checked alone is read with the one before it."""
-    kept: list[Segment] = []
-    for segment in segments:
-        short = len(segment.text.split()) < 3
-        if kept and short:
-            before = kept.pop()
-            cited = tuple(dict.fromkeys((*before.cited, *segment.cited)))
-            kept.append(Segment(f"{before.text} {segment.text}", cited))
-        else:
-            kept.append(segment)
-    return kept

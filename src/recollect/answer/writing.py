@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -12,11 +11,9 @@ from recollect.answer import absence
 from recollect.answer._regions import region_of
 from recollect.answer.absence import without_answer
 from recollect.answer.evidence import Piece
-from recollect.answer.prompt import Prompt
-from recollect.answer.statements import MARKER, Statement, StatementStream, marker_numbers
+from recollect.answer.statements import MARKER, Statement, marker_numbers
 from recollect.answer.verification import Verdict, Verifier
-from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
-from recollect.model import Answer, Citation, Decided, TokenUsage, UnsupportedSentence
+from recollect.model import Answer, Citation, Decided, UnsupportedSentence
 from recollect.model.answer import ShownPassage
 
 #: What is done with sentences that the sources do not support.
@@ -180,124 +177,6 @@ class WrittenAnswer:
             start, end = first.start, first.end
         support = round(min(score for _, score in supports), 3)
         return replace(region_of(passage).citation(self._numbers[number], start, end), support=support)
-
-
-_AGAIN = (
-    "Some sentences of your answer are not supported by the sources:\n{faults}\n\n"
-    "Write the whole answer again. Leave out what the context does not say, keep every number, date and name as the "
-    "context has it, and cite the source that says it. If nothing remains, reply with exactly the refusal sentence."
-)
-
-
-@dataclass(eq=False, kw_only=True)
-class Writing:
-    """One answer of a language model, from its prompt to the checked text.
-
-    Attributes:
-        prompt: What the model is sent, and the sources that it shows.
-        verifier: Checks statements against these sources.
-        model: Writes the answer.
-        language: ISO 639-1 code, for sentence boundaries.
-        treatment: What is done with unsupported sentences.
-        max_tokens: The longest answer; None: the model's own limit.
-        count_tokens: Counts what the model's server does not tell.
-        drafts: Whether what is not checked yet comes too, where all of it will be shown.
-        helpful: The passages that may help where the model writes no answer.
-        usage: What it has taken so far.
-    """
-
-    prompt: Prompt
-    verifier: Verifier
-    model: ChatModel
-    language: str
-    treatment: Treatment
-    max_tokens: int | None
-    count_tokens: Callable[[str], int]
-    drafts: bool
-    helpful: Callable[[], Sequence[ShownPassage]]
-    usage: TokenUsage = field(default_factory=lambda: TokenUsage(input_tokens=0, output_tokens=0, requests=0))
-
-    async def events(self, question: str) -> AsyncIterator[AnswerEvent]:
-        """The answer's sentences as they are checked, their events, and the answer.
-
-        Where an unsupported sentence can change what stands before it, all of it comes at the end.
-        """
-        if self.treatment in {"retry", "refuse"}:
-            reply = await self._whole(question)
-            events: tuple[AnswerEvent, ...] = (Decided(reply.outcome), reply.text, *reply.citations, *reply.unsupported)
-            for event in events:
-                yield event
-        else:
-            written, shown = self._nothing_written(), False
-            async for event in self._round(self.prompt.messages, written):
-                if not shown and not isinstance(event, Draft):
-                    yield Decided("answer")
-                    shown = True
-                yield event
-            # In a thread: where it is none, passages that may help are looked for.
-            reply = await asyncio.to_thread(written.answer, question)
-            if not shown:
-                yield Decided(reply.outcome)
-                yield reply.text
-        yield replace(reply, model=self.model.model_name, usage=self.usage)
-
-    async def _whole(self, question: str) -> Answer:
-        """The answer with its treatment: written anew, or refused."""
-        reply, heard = await self._written(question, self.prompt.messages)
-        if reply.refused or not reply.unsupported:
-            return reply
-        if self.treatment == "refuse":
-            return without_answer(question, self.helpful(), language=self.language, unsupported=reply.unsupported)
-        faults = "\n".join(f"- {one.text} ({one.detail})" for one in reply.unsupported)
-        again = (ChatMessage("assistant", heard), ChatMessage("user", _AGAIN.format(faults=faults)))
-        return (await self._written(question, (*self.prompt.messages, *again)))[0]
-
-    async def _written(self, question: str, messages: Sequence[ChatMessage]) -> tuple[Answer, str]:
-        """The whole answer to some messages, and the text that the model wrote."""
-        written = self._nothing_written()
-        async for _ in self._round(messages, written):
-            pass
-        return await asyncio.to_thread(written.answer, question), written.heard
-
-    def _nothing_written(self) -> WrittenAnswer:
-        return WrittenAnswer(self.verifier, self.language, removes=self.treatment == "remove", helpful=self.helpful)
-
-    async def _round(self, messages: Sequence[ChatMessage], written: WrittenAnswer) -> AsyncIterator[AnswerEvent]:
-        """One request to the model: its sentences, each as soon as it is checked, and drafts where they are wanted."""
-        stream = StatementStream(self.language)
-        told: ChatUsage | None = None
-        async for item in self.model.stream(messages, max_tokens=self.max_tokens):
-            if not isinstance(item, str):
-                told = item
-                continue
-            written.heard += item
-            for event in await _checked(written, stream.feed(item)):
-                yield event
-            if self.drafts and self.treatment == "mark" and not written.refused:
-                yield Draft(MARKER.sub("", written.held + stream.pending))
-        for event in await _checked(written, stream.flush()):
-            yield event
-        for event in written.finish():
-            yield event
-        self._count(messages, written.heard, told)
-
-    def _count(self, messages: Sequence[ChatMessage], text: str, told: ChatUsage | None) -> None:
-        """Add what a request has cost: as the provider tells, or else counted here."""
-        used = told or ChatUsage(
-            input_tokens=sum(self.count_tokens(message.content) for message in messages),
-            output_tokens=self.count_tokens(text) if text else 0,
-            estimated=True,
-        )
-        self.usage += TokenUsage(
-            input_tokens=used.input_tokens, output_tokens=used.output_tokens, estimated=used.estimated
-        )
-
-
-async def _checked(written: WrittenAnswer, statements: Sequence[Statement]) -> list[AnswerEvent]:
-    # In a thread: an embedding model computes there, and other answers of this event loop go on meanwhile.
-    if not statements:
-        return []
-    return await asyncio.to_thread(lambda: [event for one in statements for event in written.add(one)])
 
 
 _CITED = re.compile(r"\[(\d+)\]")
