@@ -14,13 +14,6 @@ from recollect.answer.evidence import content_terms, row_of_words
 from recollect.languages import language_of_text
 from recollect.languages.stopwords import stopwords
 
-# What only says that something is told, before it is: "According to the source, …", "The document states that …".
-_SHOWN = r"(?:sources?|documents?|context|texts?|passages?|excerpts?|information|knowledge base|quellen?|dokumenten?|kontext)"
-_LEAD_IN = re.compile(
-    rf"^\W*(?:(?:according to|based on|as (?:stated|described|mentioned) in|laut|gemäß|nach)\s(?:\w+\s){{0,2}}?{_SHOWN}\b[\s,:]*"
-    rf"|(?:the|this)\s{_SHOWN}\s\w+\sthat\s)",
-    re.IGNORECASE,
-)
 # Verbs and particles that any sentence may have, as terms of each language.
 _LIGHT = listed(
     "get got give given come go goe take taken make made use need receiv appli offer provid out per accord say "
@@ -93,7 +86,6 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
         language: ISO 639-1 code of the passages; the statement's own is found out.
     """
     text = without_connectives(text)
-    text = _LEAD_IN.sub("", text, count=1) or text
     own = language_of_text(text, expected=language)
     codes = identifiers(text)
     asked = [

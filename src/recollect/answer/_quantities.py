@@ -25,38 +25,22 @@ def listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-def _numbered(words: str, start: int = 0, step: int = 1) -> dict[str, int]:
-    """``a|b c``: each next place is ``step`` more; ``|`` parts spellings of one number."""
-    return {
-        word: start + step * place for place, spellings in enumerate(words.split()) for word in spellings.split("|")
-    }
+def _by_word(table: dict[str, str]) -> dict[str, str]:
+    return {word: value for value, words in table.items() for word in words.split()}
 
 
-#: By what a number word multiplies what stands before it.
-MULTIPLIERS: dict[str, dict[str, int]] = _DATA["multipliers"]
-#: Number words by language: cardinals, ordinals, multipliers and other counts ("half").
+#: Number words by language: cardinals, ordinals and other counts ("half").
 NUMBERS: dict[str, dict[str, Fraction]] = {
-    language: {
-        word: Fraction(value)
-        for known in (
-            _numbered(_DATA["ordinals"][language], 1),
-            _numbered(words["ones"]),
-            _numbered(words.get("tens", ""), 20, 10),
-            words.get("others", {}),
-            MULTIPLIERS[language],
-            _DATA["counts"].get(language, {}),
-        )
-        for word, value in known.items()
-    }
-    for language, words in _DATA["cardinals"].items()
+    language: {word: Fraction(value) for word, value in _by_word(table).items()}
+    for language, table in _DATA["numbers"].items()
 }
 #: Words that join the parts of one number.
 JOINERS = listed(_DATA["words"]["joiners"])
 #: Words of numbers that are other words too: they offer their number, and ask for none.
 AMBIGUOUS = listed(_DATA["words"]["ambiguous"])
-MONTHS: dict[str, int] = _numbered(_DATA["words"]["months"], 1)
+MONTHS = {word: int(month) for word, month in _by_word(_DATA["months"]).items()}
 #: Units of measure by the words and signs that stand behind a number.
-UNITS: dict[str, str] = {word: unit for unit, words in _DATA["units"].items() for word in words.split()}
+UNITS = _by_word(_DATA["units"])
 #: Units that are one another's multiples: the base (empty: none), and how many of it.
 CONVERSIONS: dict[str, tuple[str, Fraction]] = {
     unit: (base, Fraction(count)) for unit, (base, count) in _DATA["conversions"].items()
@@ -64,7 +48,7 @@ CONVERSIONS: dict[str, tuple[str, Fraction]] = {
 #: Endings of compounds that end in a unit.
 COMPOUND_UNITS: dict[str, str] = _DATA["compounds"]
 #: What multiplies the number before it.
-SCALES: dict[str, int] = {word: 10 ** int(power) for power, words in _DATA["scales"].items() for word in words.split()}
+SCALES = {word: 10 ** int(power) for word, power in _by_word(_DATA["scales"]).items()}
 
 #: Year, month and day; 0 for what is not given.
 Day = tuple[int, int, int]
@@ -287,7 +271,8 @@ def _in_words(words: Sequence[str], language: str) -> tuple[int, Fraction]:
             if length and word in JOINERS:
                 continue
             break
-        if length and word in MULTIPLIERS[language]:
+        # From a hundred on, number words multiply those before them.
+        if length and value >= 100:
             part = max(part, Fraction(1)) * value
             if value >= 1000:
                 total, part = total + part, Fraction(0)

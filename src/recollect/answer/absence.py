@@ -18,14 +18,12 @@ _DATA = tomllib.loads(files("recollect.answer").joinpath("absence.toml").read_te
 REFUSALS: dict[str, str] = {"en": REFUSAL} | _DATA["refusals"]
 #: What introduces passages that may help, by language; English in all others.
 OFFERS: dict[str, str] = _DATA["offers"]
+_PATTERNS = _DATA["patterns"]
 _ABSENT = re.compile(
-    "|".join(
-        f"(?:{pattern.replace('{shown}', _DATA['patterns']['shown']).replace('{tells}', _DATA['patterns']['tells'])})"
-        for pattern in _DATA["patterns"]["absent"]
-    ),
+    "|".join(_PATTERNS["absent"]).replace("{shown}", _PATTERNS["shown"]).replace("{tells}", _PATTERNS["tells"]),
     re.IGNORECASE,
 )
-_PLEASANTRY = re.compile(_DATA["patterns"]["pleasantry"], re.IGNORECASE)
+_PLEASANTRY = re.compile(_PATTERNS["pleasantry"], re.IGNORECASE)
 
 
 def without_answer(

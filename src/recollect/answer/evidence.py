@@ -32,7 +32,7 @@ class Piece:
         end: Just behind its last one.
         text: Its characters.
         terms: Of its own.
-        around_terms: Of what it needs to be understood: heading, a list's opening line, table's header, section, path.
+        all_terms: These, and those around it: of heading, a list's opening line, table's header, section and path.
         quantities: Its numbers, dates and times, and those around it.
         words: Its words and those around it, folded.
         codes: Its identifiers and those around it, folded.
@@ -44,7 +44,7 @@ class Piece:
     end: int
     text: str
     terms: frozenset[str]
-    around_terms: frozenset[str]
+    all_terms: frozenset[str]
     quantities: tuple[Quantity, ...]
     words: frozenset[str]
     codes: frozenset[str]
@@ -54,11 +54,6 @@ class Piece:
     def folded(self) -> str:
         """Its words in a row, folded."""
         return row_of_words(self.text)
-
-    @property
-    def all_terms(self) -> frozenset[str]:
-        """Its own terms and those around it."""
-        return self.terms | self.around_terms
 
 
 class Sources:
@@ -115,15 +110,15 @@ def _pieces(
         section = (passage.part_at(passage.start_offset + unit.start).section or "").split(" > ")
         parts = (_NUMBERING.sub("", unit.heading), unit.lead, *(_NUMBERING.sub("", title) for title in section), path)
         around = "\n".join(part for part in parts if part)
-        own = language_of_text(text, expected=usual)
+        own, own_terms = language_of_text(text, expected=usual), content_terms(text, terms)
         pieces.append(
             Piece(
                 source=number,
                 start=unit.start,
                 end=unit.end,
                 text=text,
-                terms=content_terms(text, terms),
-                around_terms=content_terms(around, terms),
+                terms=own_terms,
+                all_terms=own_terms | content_terms(around, terms),
                 quantities=(*quantities(text, language=own), *quantities(around, language=language)),
                 words=words_of(text) | words_of(around),
                 codes=frozenset(found.folded for found in (*identifiers(text), *identifiers(around))),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.resources import files
 
 from recollect.llm.base import ChatMessage, ChatModel, Completion, completion
@@ -47,14 +46,10 @@ def standing_question(
         for one in history[-LATEST:]
     ]
     asked = json.dumps({"turns": turns, "question": question}, ensure_ascii=False, indent=1)
-    messages = (ChatMessage("system", _rules()), ChatMessage("user", asked))
+    rules = files("recollect.answer").joinpath("prompts/follow_up.md").read_text(encoding="utf-8").strip()
+    messages = (ChatMessage("system", rules), ChatMessage("user", asked))
     written = completion(model, messages, timeout_seconds=timeout_seconds, max_characters=_MOST_CHARACTERS)
     line = " ".join(written.text.split()).strip("\"'“”„«» ")
     # More than a question is an answer, or something that it was told to say.
     usable = line and len(line) < _MOST_CHARACTERS and not line.startswith(("{", "[", "I ", "I'"))
     return replace(written, text=line if usable else question)
-
-
-@cache
-def _rules() -> str:
-    return files("recollect.answer").joinpath("prompts/follow_up.md").read_text(encoding="utf-8").strip()

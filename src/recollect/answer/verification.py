@@ -163,7 +163,8 @@ class Verifier:
         wanted = self._wanted(claim)
         held = [_held(wanted, piece) for piece in pool]
         pieces, share = _cover(wanted, pool, held)
-        if any(_repeats(claim, piece) for piece in pieces):
+        # Word for word, with nothing else that could turn it round.
+        if any(claim.folded in piece.folded and _denies(claim.text) == _denies(piece.text) for piece in pieces):
             return Verdict(True, pieces=pieces)
         faults = list(_faults(claim, pool))
         kinds = Counter("number" if reason == "date" else reason for reason, _ in faults)
@@ -259,11 +260,6 @@ def _as_written(claim: Claim, pieces: Sequence[Piece]) -> str:
         same = next((other.text for other in known if (other.kind, other.unit) == (one.kind, one.unit)), one.text)
         text = text[: one.start] + same + text[one.end :]
     return text
-
-
-def _repeats(claim: Claim, piece: Piece) -> bool:
-    """Whether a piece says a claim word for word, with nothing else that could turn it round."""
-    return claim.folded in piece.folded and _denies(claim.text) == _denies(piece.text)
 
 
 def _denies(text: str) -> bool:
