@@ -61,13 +61,10 @@ def identifiers(text: str) -> list[Name]:
     for match in _IDENTIFIERS.finditer(text):
         written = match.group().rstrip(".,;:!?)-/'’")
         if not match.group("word") or _CODE.fullmatch(written):
-            found.append(Name(match.start(), match.start() + len(written), written, folded_identifier(written)))
+            # "FRM-16" and "frm_16" are one.
+            folded = _SEPARATORS.sub("", unicodedata.normalize("NFKC", written).casefold())
+            found.append(Name(match.start(), match.start() + len(written), written, folded))
     return found
-
-
-def folded_identifier(text: str) -> str:
-    """An identifier without case and separators: "FRM 16" and "frm-16" are one."""
-    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def names(text: str, *, language: str = "en") -> list[Name]:

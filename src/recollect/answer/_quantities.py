@@ -125,7 +125,9 @@ class Quantity:
 
     def _same(self, other: Quantity) -> bool:
         if self.kind == other.kind == "date":
-            return any(_includes(theirs, mine) for mine in self.days for theirs in other.days)
+            # The evidence may say more of the day.
+            pairs = [zip(mine, theirs, strict=True) for mine in self.days for theirs in other.days]
+            return any(all(not given or given == known for given, known in pair) for pair in pairs)
         if self.kind == other.kind == "time":
             return bool(self.values & other.values)
         if self.kind != "number":
@@ -303,8 +305,3 @@ def word_value(word: str, language: str) -> Fraction | None:
     if greater is None or smaller is None or not _continues(greater, smaller):
         return None
     return greater + smaller
-
-
-def _includes(whole: Day, part: Day) -> bool:
-    """Return whether a day in the evidence holds everything that is given of another one."""
-    return all(not given or given == other for given, other in zip(part, whole, strict=True))

@@ -181,7 +181,11 @@ def gather(
     chosen = [one for one in found[:most] if one.by_meaning]
     if chosen:
         similarities = embedder.embed_documents([one.text for one in chosen]) @ embedder.embed_query(question)
-        alone = _read_alone(question, chosen, reader) if reader else [0.0] * len(chosen)
+        alone = [0.0] * len(chosen)
+        if reader:
+            # Without what stands around them: that tells pieces of one passage apart.
+            texts = [one.statement[:_READ_ALONE] for one in chosen]
+            alone = list(map(_log_odds, reader.read(question, texts, [one.headings for one in chosen])))
         closely = [
             replace(one, fit=replace(one.fit, similarity=scaled(similarity), alone=odds))
             for one, similarity, odds in zip(chosen, similarities, alone, strict=True)
@@ -195,12 +199,6 @@ def gather(
         return known - OLD * _is_old(passage)
 
     return found, sorted(passages, key=promise, reverse=True)
-
-
-def _read_alone(question: str, pieces: Sequence[Evidence], reader: Reader) -> list[float]:
-    """The log-odds that pieces answer, read without what stands around them: that tells those of a passage apart."""
-    texts = [one.statement[:_READ_ALONE] for one in pieces]
-    return list(map(_log_odds, reader.read(question, texts, [one.headings for one in pieces])))
 
 
 def _log_odds(reading: Reading) -> float:

@@ -99,7 +99,11 @@ def _grouped(text: str, run: Sequence[Block]) -> Iterator[Block]:
     if run[0].kind == "row":
         yield Block("row", run[0].start, run[-1].end)
         return
-    for are_cells, group in groupby(_parted(text, run), lambda part: _is_cell(text, part)):
+
+    def is_cell(part: Block) -> bool:
+        return part.kind == "prose" and not _ENDS_PROSE.search(text[part.start : part.end])
+
+    for are_cells, group in groupby(_parted(text, run), is_cell):
         parts = list(group)
         yield from _rows(text, parts) if are_cells and len(parts) > 1 else parts
 
@@ -135,10 +139,6 @@ def _runs_on(before: str, line: str) -> bool:
     if before.endswith((",", "-", "\u00ad")):
         return True
     return line[0].islower() and not _KEY.match(line) and not _ENDS_SENTENCE.search(before)
-
-
-def _is_cell(text: str, part: Block) -> bool:
-    return part.kind == "prose" and not _ENDS_PROSE.search(text[part.start : part.end])
 
 
 def _rows(text: str, cells: Sequence[Block]) -> Iterator[Block]:

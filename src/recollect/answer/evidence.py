@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from recollect.answer._names import identifiers, words_of
@@ -70,7 +70,7 @@ class Sources:
     ) -> None:
         self.passages = passages
         self._by_source = {
-            number: _pieces(number, passage, terms=terms, language=language)
+            number: list(_pieces(number, passage, terms=terms, language=language))
             for number, passage in enumerate(passages, start=1)
         }
         self.pieces = self.of(self._by_source)
@@ -97,35 +97,31 @@ def content_terms(text: str, terms: Callable[[str], Sequence[str]]) -> frozenset
 
 def _pieces(
     number: int, passage: RetrievedContext, *, terms: Callable[[str], Sequence[str]], language: str
-) -> list[Piece]:
+) -> Iterator[Piece]:
     titles = {title for part in passage.parts for title in (part.section or "").split(" > ")}
     units = quotable_units(passage.content, language=language, headings=titles) or _whole(passage.content)
     told = "; ".join(note.text for note in passage.notes)
     date = passage.event_time.date().isoformat() if passage.event_time else str(passage.metadata.get("date") or "")
     path = f"{passage.title} {_PATH_PARTS.sub(' ', passage.source)} {passage.source} {date} {told}"
     usual = language_of_text(passage.content[:2_000], expected=language)
-    pieces: list[Piece] = []
     for unit in units:
         text = passage.content[unit.start : unit.end]
         section = (passage.part_at(passage.start_offset + unit.start).section or "").split(" > ")
         parts = (_NUMBERING.sub("", unit.heading), unit.lead, *(_NUMBERING.sub("", title) for title in section), path)
         around = "\n".join(part for part in parts if part)
         own, own_terms = language_of_text(text, expected=usual), content_terms(text, terms)
-        pieces.append(
-            Piece(
-                source=number,
-                start=unit.start,
-                end=unit.end,
-                text=text,
-                terms=own_terms,
-                all_terms=own_terms | content_terms(around, terms),
-                quantities=(*quantities(text, language=own), *quantities(around, language=language)),
-                words=words_of(text) | words_of(around),
-                codes=frozenset(found.folded for found in (*identifiers(text), *identifiers(around))),
-                language=own,
-            )
+        yield Piece(
+            source=number,
+            start=unit.start,
+            end=unit.end,
+            text=text,
+            terms=own_terms,
+            all_terms=own_terms | content_terms(around, terms),
+            quantities=(*quantities(text, language=own), *quantities(around, language=language)),
+            words=words_of(text) | words_of(around),
+            codes=frozenset(found.folded for found in (*identifiers(text), *identifiers(around))),
+            language=own,
         )
-    return pieces
 
 
 def _whole(content: str) -> list[Unit]:
