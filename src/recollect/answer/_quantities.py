@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
 from typing import Literal
@@ -61,7 +61,7 @@ _DATES = [
         rf"(?<!\d)(?P<y>{_YEAR})[-/.](?P<m>\d\d?)[-/.](?P<d>\d\d?)(?!\d)",
         rf"(?:(?P<y>{_YEAR})\s?[年년]\s?)?(?<!\d)(?P<m>\d\d?)\s?[月월](?:\s?(?P<d>\d\d?)\s?[日일])?",
         rf"(?:(?<!\d)(?P<d>\d\d?)(?:st|nd|rd|th|\.|er|º|°)?\s*(?:of\s+|de\s+|di\s+)?)?\b(?P<n>{_MONTH})\b\.?"
-        rf"(?:\s+(?P<e>\d\d?)(?:st|nd|rd|th)?\b(?!\s*(?:%|:\d)))?(?:,?\s*(?:de|of|del)?\s*(?P<y>{_YEAR})\b)?",
+        rf"(?:\s+(?P<e>\d\d?)(?:st|nd|rd|th)?\b(?!\s*(?:%|:\d)))?(?:,?\s*(?:(?:de|of|del)\s+)?(?P<y>{_YEAR})\b)?",
         rf"(?<![\d.])(?P<d>\d\d?)(?P<mark>[./-])(?P<m>\d\d?)(?P=mark)(?P<y>{_YEAR}|\d\d)?(?!\d)",
     )
 ]
@@ -222,8 +222,8 @@ def _following(text: str, at: int, *, money: bool = False) -> tuple[int, str | N
     if match := _ORDINAL_ENDING.match(text, at):
         at = match.end()
     scale, end = 1, at
-    if match := _RANGE.match(text, at):
-        return (*_following(text, match.end(), money=money)[:2], end)
+    if shared := _RANGE.match(text, at):
+        at = shared.end()
     for place in range(3):
         match = _FOLLOWING.match(text, at)
         if match is None:
@@ -232,7 +232,7 @@ def _following(text: str, at: int, *, money: bool = False) -> tuple[int, str | N
         # "5 m" is a length, "$5m" and "5 million" are amounts.
         is_scale = word in SCALES and (len(word) > 1 or money or (word != "m" and match.start(1) == at))
         if place == 0 and is_scale:
-            scale, end = SCALES[word], match.end()
+            scale, end = SCALES[word], end if shared else match.end()
         elif unit := unit_of(word):
             return scale, unit, end
         elif text[match.end() : match.end() + 1] in {",", ";", "."} or word in NUMBERS["en"]:
@@ -292,7 +292,7 @@ def _continues(before: Fraction, value: Fraction) -> bool:
     return (before >= 100 and value < 100) or (20 <= before < 100 and before % 10 == 0 and value < 10)
 
 
-@cache
+@lru_cache(maxsize=16_384)
 def word_value(word: str, language: str) -> Fraction | None:
     """Return the value of a number word, also of one composed of tens and ones; None for other words."""
     if word in NUMBERS[language]:

@@ -220,42 +220,36 @@ class Writing:
 
         Where an unsupported sentence can change what stands before it, all of it comes at the end.
         """
-        if self.options.unsupported in {"retry", "refuse"}:
-            reply = await self._whole(question)
-            events: tuple[AnswerEvent, ...] = (Decided(reply.outcome), reply.text, *reply.citations, *reply.unsupported)
+        waits = self.options.unsupported in {"retry", "refuse"}
+        written, shown = self._nothing_written(), False
+        async for event in self._round(self.prompt.messages, written):
+            if waits:
+                continue
+            if not shown and not isinstance(event, Draft):
+                yield Decided("answer")
+                shown = True
+            yield event
+        # In a thread: where it is none, passages that may help are looked for.
+        reply = await asyncio.to_thread(written.answer, question)
+        if waits and reply.unsupported and not reply.refused:
+            reply = await self._treated(question, reply, written.heard)
+        if not shown:
+            unsupported = reply.unsupported if waits else ()
+            events: tuple[AnswerEvent, ...] = (Decided(reply.outcome), reply.text, *reply.citations, *unsupported)
             for event in events:
                 yield event
-        else:
-            written, shown = self._nothing_written(), False
-            async for event in self._round(self.prompt.messages, written):
-                if not shown and not isinstance(event, Draft):
-                    yield Decided("answer")
-                    shown = True
-                yield event
-            # In a thread: where it is none, passages that may help are looked for.
-            reply = await asyncio.to_thread(written.answer, question)
-            if not shown:
-                yield Decided(reply.outcome)
-                yield reply.text
         yield replace(reply, model=self.model.model_name, usage=self.usage)
 
-    async def _whole(self, question: str) -> Answer:
-        """The answer with its treatment: written anew, or refused."""
-        reply, heard = await self._written(question, self.prompt.messages)
-        if reply.refused or not reply.unsupported:
-            return reply
+    async def _treated(self, question: str, reply: Answer, heard: str) -> Answer:
+        """What takes the place of an answer with unsupported sentences: another one, or none."""
         if self.options.unsupported == "refuse":
             return without_answer(question, self.helpful(), language=self.language, unsupported=reply.unsupported)
         faults = "\n".join(f"- {one.text} ({one.detail})" for one in reply.unsupported)
         again = (ChatMessage("assistant", heard), ChatMessage("user", _AGAIN.format(faults=faults)))
-        return (await self._written(question, (*self.prompt.messages, *again)))[0]
-
-    async def _written(self, question: str, messages: Sequence[ChatMessage]) -> tuple[Answer, str]:
-        """The whole answer to some messages, and the text that the model wrote."""
-        written = self._nothing_written()
-        async for _ in self._round(messages, written):
+        second = self._nothing_written()
+        async for _ in self._round((*self.prompt.messages, *again), second):
             pass
-        return await asyncio.to_thread(written.answer, question), written.heard
+        return await asyncio.to_thread(second.answer, question)
 
     def _nothing_written(self) -> WrittenAnswer:
         removes = self.options.unsupported == "remove"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from recollect.answer._names import identifiers
+from recollect.answer._quantities import quantities
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,8 @@ def test_no_text_takes_long(part):
     # A pattern that tries every beginning of a run up to its end takes minutes here.
     identifiers(part * 200_000)
     identifiers(part * 200_000 + "@")
+
+
+@pytest.mark.parametrize("text", ["1-" * 4_000, "1 to 1 and " * 2_000, "may" + " " * 40_000, "1" + " " * 40_000 + "x"])
+def test_no_range_or_date_takes_long(text):
+    quantities(text)
