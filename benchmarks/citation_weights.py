@@ -21,7 +21,7 @@ from citation_verifier import HELD, INVENTED, TRAINING, checker, constructed, st
 from harness import machine, table, versions
 
 from recollect.answer.statements import StatementStream
-from recollect.answer.verification import Match, Matcher, Signs, Verifier
+from recollect.answer.verification import Signs, Verdict, Verifier
 from recollect.retrieval.analysis import Analyzer
 
 FAMILIES = ("hugo", "publiccode")
@@ -68,16 +68,16 @@ def _fitted(features: list[np.ndarray], wrong: list[np.ndarray]) -> np.ndarray:
 
 def _signs(cases) -> Iterator[tuple[bool, Signs]]:
     """Of each answer whether it is true, and the signs of the statement in it that is most doubtful."""
-    reader, terms, match = checker(), Analyzer("en").terms, Matcher.match
+    reader, terms, match = checker(), Analyzer("en").terms, Verifier.match
     for _, supported, answer, passages in cases:
-        matches: list[Match] = []
+        matches: list[Verdict] = []
 
-        def watched(self: Matcher, *arguments: object, matches: list[Match] = matches) -> Match:
+        def watched(self: Verifier, *arguments: object, matches: list[Verdict] = matches) -> Verdict:
             matches.append(match(self, *arguments))
             return matches[-1]
 
         verifier, stream, first = Verifier(passages, terms=terms, reader=reader), StatementStream(), []
-        with patch.object(Matcher, "match", watched):
+        with patch.object(Verifier, "match", watched):
             for statement in [*stream.feed(answer), *stream.flush()]:
                 matches.clear()
                 verifier.check(statement)

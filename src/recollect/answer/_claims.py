@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
-from recollect.answer._language import function_words, language_of
-from recollect.answer._names import Identifier, Name, identifiers, names
-from recollect.answer._number_words import listed
-from recollect.answer._quantities import Quantity, quantities
+from recollect.answer._names import Name, identifiers, names
+from recollect.answer._quantities import Quantity, listed, quantities
 from recollect.answer.evidence import content_terms, row_of_words
+from recollect.languages import language_of_text
+from recollect.languages.stopwords import stopwords
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-# What only says that something is told, before it is.
-_LEAD_IN = re.compile(
-    r"^\W*(?:(?:according to|based on|as (?:stated|described|mentioned) in|per|laut|gemäß|nach|selon|d['’]après|según|secondo|segundo)\s+"
-    r"(?:(?:the|this|these|den|der|dem|le|la|les|el|los|las|il|i|o|os|as)\s+)?(?:(?:provided|given|approved|above|bereitgestellten)\s+)?"
-    r"(?:sources?|documents?|context|texts?|passages?|excerpts?|information|knowledge base|quellen?|dokumenten?|kontext|documentos?|"
-    r"contexte|contexto|contesto|fuentes?|fontes?|fonti)(?:\s+(?:provided|given))?\s*[,:]?|"
-    r"(?:the|this)\s+(?:source|document|context|text|passage)s?\s+(?:states?|says?|mentions?|notes?|explains?|specif(?:y|ies))\s+that|"
-    r"in sintesi\s*[,:])\s*",
-    re.IGNORECASE,
-)
 # Verbs and particles that any sentence may have, as terms of each language.
 _LIGHT = listed(
     "get got give given come go goe take taken make made use need receiv appli offer provid out per accord say "
@@ -53,7 +40,7 @@ class Claim:
     language: str
     terms: frozenset[str]
     quantities: tuple[Quantity, ...]
-    identifiers: tuple[Identifier, ...]
+    identifiers: tuple[Name, ...]
     names: tuple[Name, ...]
 
     @cached_property
@@ -99,8 +86,7 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
         language: ISO 639-1 code of the passages; the statement's own is found out.
     """
     text = without_connectives(text)
-    text = _LEAD_IN.sub("", text, count=1) or text
-    own = language_of(text, language)
+    own = language_of_text(text, expected=language)
     codes = identifiers(text)
     asked = [
         quantity
@@ -108,13 +94,15 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
         if quantity.firm and not any(code.start < quantity.end and quantity.start < code.end for code in codes)
     ]
     # A date's month is compared with the date, whatever its notation.
-    rest = "".join(" " if any(one.start <= at < one.end for one in asked) else sign for at, sign in enumerate(text))
-    said = content_terms(rest, terms)
-    telling = said - _LIGHT - function_words(own)
-    # Of a date the month is no name.
-    named = tuple(
-        name
-        for name in names(text, language=own)
-        if name.inside and not any(one.start <= name.start < one.end for one in asked)
-    )
-    return Claim(text, own, telling or said, tuple(asked), tuple(codes), named)
+    unmeasured = _masked(text, asked)
+    said = content_terms(unmeasured, terms)
+    telling = said - _LIGHT - stopwords(own)
+    named = names(_masked(unmeasured, codes), language=own)
+    return Claim(text, own, telling or said, tuple(asked), tuple(codes), tuple(named))
+
+
+def _masked(text: str, found: Iterable[Quantity | Name]) -> str:
+    """A text of the same length with zeros in place of what was found in it."""
+    for one in found:
+        text = text[: one.start] + "0" * (one.end - one.start) + text[one.end :]
+    return text

@@ -4,71 +4,50 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from recollect.answer._number_words import CARDINALS, MONTHS, SCALES, listed
-from recollect.answer._quantities import LETTERS, unit_of
+from recollect.answer._quantities import LETTERS, NUMBERS, SCALES, UNITS, listed
 from recollect.languages.stopwords import stopwords
 
-if TYPE_CHECKING:
-    from collections.abc import Set
-
+# Addresses of pages and people, telephone numbers, versions, and words that may be codes. No part can be read in two
+# ways, so that no text takes long.
 _IDENTIFIERS = re.compile(
-    rf"""(?P<url>(?:https?://|www\.)[^\s<>()\[\]"']+)
-      | (?P<mail>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)
-      | (?P<phone>\+\d[\d\ ()/-]{{5,}}\d)
-      | (?P<file>\b[\w-]+\.(?:pdf|docx?|xlsx?|pptx?|md|txt|html?|csv|json|ya?ml|toml|xml|py|sh|exe|zip)\b)
-      | (?P<code>(?<!\w)(?=[{LETTERS}\d./_-]*\d)[{LETTERS}]\w*(?:[-_./]\w+)*)
-      | (?P<place>(?<!\w)[A-Z]\s\d{{1,2}}\.\d{{1,3}}(?![\w.]))
-      | (?P<dashed>(?<![\w-])[A-Z]{{2,}}(?:-[A-Z\d]{{2,}})+(?![\w-]))
-      | (?P<snake>(?<!\w)[^\W_]+(?:_[^\W_]+)+(?!\w))
-      | (?P<serial>(?<![\w.,-])(?:0\d*|\d{{2,}})(?:-\d+)*-\d{{4,}}(?:-\d+)*(?![\w-]))
-      | (?P<version>(?<![\w.])\d+(?:\.\d{{1,2}}){{2,}}(?![\w]))
+    rf"""(?:https?://|www\.)[^\s<>()\[\]"']+
+      | (?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+
+      | \+\d[\d\ ()/-]{{5,}}\d
+      | (?<![\w.])\d++(?:\.\d{{1,2}}){{2,}}(?!\w)
+      | (?<!\w)(?P<word>[{LETTERS}]\w*+(?:[-./]\w++)*+)
     """,
     re.VERBOSE,
 )
-# "EUR400" and "5kg" are amounts; "US$" no name.
-_AMOUNT = re.compile(r"(?:EUR|USD|GBP|CHF|US)\d+|(?:WD|[A-Z])?-?\d+(?:st|nd|rd|th)", re.IGNORECASE)
+# Of such words those with a digit or "_", names of files, and capitals with hyphens; "EUR400" is an amount.
+_CODE = re.compile(
+    r"(?!(?:EUR|USD|GBP|CHF)\d+$)(?:.*[\d_].*|.*\.(?:pdf|docx?|xlsx?|pptx?|md|txt|html?|csv|json|ya?ml|toml|xml|py|sh|exe|zip)"
+    r"|[A-Z]{2,}(?:-[A-Z]{2,})+)"
+)
 _WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’.&-](?=[^\W_]))*")
 _BEGINS = re.compile(
     r"(?:^|(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!?…:;]\s|[\"“„«»(\[|]|\n|[-*•–—]\s|>\s)[\s\"“„«*_(\[]*$"
 )
 # Before what is a name even where every noun is written in capitals.
 _NAMING = listed("in aus nach bei von frau herr herrn dr prof firma stadt mit für via durch gegen zwischen und oder")
-_PRONOUNS = listed(
-    "whoever whatever everybody everyone everything nobody nothing someone somebody anyone anybody each every "
-    "those many most all several please yes no however therefore moreover additionally furthermore finally first "
-    "second third note wer jede jeder jedes alle viele bitte ja nein jedoch zudem chaque tous toutes oui non cada "
-    "todos todas"
-)
-_WEEKDAYS = frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
-_CURRENCIES = frozenset({"EUR", "USD", "GBP", "CHF", "JPY"})
 _POSSESSIVE = re.compile(r"['’]s?$")
+_INNER = re.compile(r"[-'’.&]")
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A word that seems to be a proper name.
+    """A word that seems to be a proper name; or a code, an address, a file or a version.
 
     Attributes:
         start: Where it begins.
+        end: Just behind its last character.
         text: As written, without a possessive ending.
         folded: For comparison.
-        inside: Whether it stands within a sentence, so that its capital letter means something.
     """
-
-    start: int
-    text: str
-    folded: str
-    inside: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Identifier:
-    """A code, an address, a file or a version."""
 
     start: int
     end: int
@@ -76,20 +55,16 @@ class Identifier:
     folded: str
 
 
-def identifiers(text: str) -> list[Identifier]:
+def identifiers(text: str) -> list[Name]:
     """The codes (``ERR-4012``), addresses, telephone numbers, files and versions of a text, in order."""
     found = []
     for match in _IDENTIFIERS.finditer(text):
         written = match.group().rstrip(".,;:!?)-/'’")
-        if not _AMOUNT.fullmatch(written):
-            folded = folded_identifier(written)
-            found.append(Identifier(match.start(), match.start() + len(written), written, folded))
+        if not match.group("word") or _CODE.fullmatch(written):
+            # "FRM-16" and "frm_16" are one.
+            folded = _SEPARATORS.sub("", unicodedata.normalize("NFKC", written).casefold())
+            found.append(Name(match.start(), match.start() + len(written), written, folded))
     return found
-
-
-def folded_identifier(text: str) -> str:
-    """An identifier without case and separators: "FRM 16" and "frm-16" are one."""
-    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def names(text: str, *, language: str = "en") -> list[Name]:
@@ -98,55 +73,35 @@ def names(text: str, *, language: str = "en") -> list[Name]:
     Where a language writes all nouns in capitals, only words behind one that names introduce ("in", "Frau") count.
 
     Args:
-        text: A sentence without markup.
+        text: A sentence without markup, numbers and identifiers.
         language: ISO 639-1 code of the sentence.
     """
     common = _common(language)
-    taken = [(identifier.start, identifier.end) for identifier in identifiers(text)]
     found: list[Name] = []
     before = ""
     for match in _WORD.finditer(text):
         word = _POSSESSIVE.sub("", match.group())
         preceding, before = before, match.group()
-        if not word or not _is_capital(word) or any(start <= match.start() < end for start, end in taken):
+        if len(word) < 2 or not any(map(str.isupper, word)):
             continue
         folded = fold(word)
-        inside = not _BEGINS.search(text, 0, match.start())
-        acronym = len(word) > 1 and word.isupper()
-        if (
-            unit_of(word) in _CURRENCIES
-            or folded in SCALES
-            or (folded in common and not acronym)
-            or len(word) < 2
-            or (folded in MONTHS and not inside and not _is_month(word, language))
-        ):
+        acronym = word.isupper()
+        if UNITS.get(folded, "").isupper() or folded in SCALES or (folded in common and not acronym):
+            continue
+        # At the beginning of a sentence a capital letter means nothing.
+        if _BEGINS.search(text, 0, match.start()) and not (acronym and len(word) <= 6):
             continue
         follows_noun = preceding[:1].isupper() and not _BEGINS.search(text, 0, match.start() - len(preceding) - 1)
         if language == "de" and not acronym and preceding.casefold() not in _NAMING and not follows_noun:
             continue
-        certain = (acronym and len(word) <= 6) or is_weekday(folded) or folded in MONTHS
-        found.append(Name(match.start(), word, folded, inside or certain))
+        found.append(Name(match.start(), match.start() + len(word), word, folded))
     return found
 
 
 @lru_cache(maxsize=64)
 def _common(language: str) -> frozenset[str]:
-    numbers = {word for words in CARDINALS.values() for word in words}
-    return (
-        frozenset(stopwords(language))
-        | frozenset(stopwords("en"))
-        | frozenset(fold(word) for word in numbers)
-        | _PRONOUNS
-    )
-
-
-def _is_capital(word: str) -> bool:
-    return word[0].isupper() or (len(word) > 2 and any(letter.isupper() for letter in word[1:]))
-
-
-def _is_month(word: str, language: str) -> bool:
-    """Whether a month's name is no other word: "May" and "March" begin sentences, "Mar" and "Sep" are short forms."""
-    return language in {"en", "de", "nl"} and len(word) > 3 and word.casefold() not in {"march", "mars", "mart"}
+    numbers = frozenset(fold(word) for known in NUMBERS.values() for word in known)
+    return stopwords(language) | stopwords("en") | numbers
 
 
 @lru_cache(maxsize=16_384)
@@ -163,20 +118,18 @@ def words_of(text: str) -> frozenset[str]:
     for match in _WORD.finditer(text):
         word = _POSSESSIVE.sub("", match.group())
         found.add(fold(word))
-        found.update(fold(part) for part in re.split(r"[-'’.&]", word) if part)
+        found.update(fold(part) for part in _INNER.split(word) if part)
     return frozenset(found)
 
 
 def holds(words: Set[str], name: str) -> bool:
     """Whether a text's words hold a name, possibly inflected ("Bremens", "Bremer")."""
-    if name in words:
+    if name in words or re.sub("[-.]", "", name) in words:
         return True
-    if any(part and part in words for part in (name.replace("-", ""), name.replace(".", ""))):
-        return True
-    parts = [part for part in re.split(r"[-'’.&]", name) if part]
+    parts = [part for part in _INNER.split(name) if part]
     if len(parts) > 1 and all(part in words for part in parts):
         return True
-    return len(name) > 3 and any(_inflected(name, word) for word in words)
+    return any(_inflected(name, word) for word in words)
 
 
 def abbreviates(short: str, text: str) -> bool:
@@ -191,8 +144,3 @@ def _inflected(one: str, other: str) -> bool:
     shorter, longer = sorted((one, other), key=len)
     kept = len(shorter) if len(shorter) < 6 else len(shorter) - 1
     return len(shorter) > 3 and len(longer) - len(shorter) <= 3 and longer[:kept] == shorter[:kept]
-
-
-def is_weekday(name: str) -> bool:
-    """Whether an English name is a day of the week, in singular or plural."""
-    return name.removesuffix("s") in _WEEKDAYS

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from recollect.model import PageBox, PassagePart, RetrievedContext
+from recollect.model import Citation, PassagePart, RetrievedContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +40,37 @@ class Region:
         """Of the passages that hold a character, the one that starts last."""
         return max(self.covering(offset, offset + 1), key=lambda p: p.start_offset)
 
-    def boxes(self, start: int, end: int) -> tuple[PageBox, ...]:
-        """Where the document's characters from ``start`` to ``end`` stand on their pages, as far as that is known."""
-        return tuple(dict.fromkeys(box for one in self.covering(start, end) for box in one.boxes(start, end)))
-
     def part_at(self, offset: int) -> PassagePart:
         """The section and page of a character of the document."""
         return self.passage_at(offset).part_at(offset)
+
+    def citation(self, marker: int, start: int, end: int) -> Citation:
+        """The citation of the characters from ``start`` to ``end`` of its text."""
+        begin, stop = self.start_offset + start, self.start_offset + end
+        passage, part = self.passage_at(begin), self.part_at(begin)
+        boxes = dict.fromkeys(box for one in self.covering(begin, stop) for box in one.boxes(begin, stop))
+        return Citation(
+            marker=marker,
+            document_id=self.document_id,
+            source=passage.source,
+            section=part.section,
+            page=part.page,
+            last_page=self.part_at(stop - 1).page,
+            boxes=tuple(boxes),
+            start_offset=begin,
+            end_offset=stop,
+            quote=self.text[start:end],
+            department=passage.department,
+            notes=passage.notes,
+            collection=passage.collection,
+            server=passage.server,
+            id=passage.id,
+        )
+
+
+def region_of(passage: RetrievedContext) -> Region:
+    """The region that one passage covers."""
+    return Region(passage.start_offset, passage.content, (passage,))
 
 
 def join_passages(passages: Iterable[RetrievedContext]) -> list[Region]:
@@ -62,7 +82,7 @@ def join_passages(passages: Iterable[RetrievedContext]) -> list[Region]:
     for passage in sorted(passages, key=lambda p: (p.document_id, p.start_offset, -p.end_offset)):
         joined = _extended(regions[-1], passage) if regions else None
         if joined is None:
-            regions.append(Region(passage.start_offset, passage.content, (passage,)))
+            regions.append(region_of(passage))
         else:
             regions[-1] = joined
     return regions

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from functools import cache
 
 from recollect.answer._regions import Region, join_passages
 from recollect.answer._units import Unit, following, quotable_units
+from recollect.answer.reader import Reader, Reading
+from recollect.embedding.base import EmbeddingProvider
 from recollect.languages import language_of_part
-
-if TYPE_CHECKING:
-    from recollect.answer.reader import Reader, Reading
-    from recollect.embedding.base import EmbeddingProvider
-    from recollect.model import PassagePart, RetrievedContext
-    from recollect.retrieval.analysis import Analyzer
+from recollect.model import RetrievedContext
+from recollect.retrieval.analysis import Analyzer
 
 # Of more pieces, those that fit least so far are not embedded, which is what takes time: by their words alone, or by
 # what the reader says of the passages too. Those that are left it reads once more, each alone, so much of each.
@@ -145,19 +143,6 @@ class Evidence:
         return [(unit.lead_start, unit.lead_end), (unit.quote_start, end)]
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """What was found in the passages.
-
-    Attributes:
-        evidence: Their quotable pieces, best first; of many, those that were not looked at closely last.
-        passages: Those that most likely answer first.
-    """
-
-    evidence: Sequence[Evidence]
-    passages: Sequence[RetrievedContext]
-
-
 def gather(
     question: str,
     passages: Sequence[RetrievedContext],
@@ -166,22 +151,24 @@ def gather(
     analyzer: Analyzer,
     language: str,
     by_meaning: Callable[[str], bool],
-    scaled: Callable[[float], float] = float,
-    reader: Reader | None = None,
-) -> Gathered:
-    """The quotable pieces of the passages, and how well each fits the question.
+    scaled: Callable[[float], float],
+    reader: Reader | None,
+) -> tuple[list[Evidence], list[RetrievedContext]]:
+    """The quotable pieces of the passages, best first by how well each fits the question, and the passages.
 
-    The similarity to the question is 0 in a language that is not judged ``by_meaning``, because the model does not know
+    Of many pieces, those that were not looked at closely come last. Passages that most likely answer come first. The
+    similarity to the question is 0 in a language that is not judged ``by_meaning``, because the model does not know
     it, and is ``scaled`` in others to where the weights expect it. The ``reader`` knows English only.
     """
     asked = frozenset(analyzer.query_terms(question))
-    terms = _Terms(analyzer)
+    # Headings and the heads of tables stand before many pieces.
+    terms = cache(lambda text: frozenset(analyzer.terms(text)))
     strengths = _strengths(passages)
     pieces = [
         piece
         for region in join_passages(passages)
         for own in [language_of_part(region.text, language)]
-        for piece in _pieces(region, terms, own, judged=by_meaning(own))
+        for piece in _pieces(region, terms, own, by_meaning(own))
     ]
     # What says nothing that the question does not, answers nothing.
     pieces = [piece for piece in pieces if not piece.terms <= asked] or pieces
@@ -194,7 +181,11 @@ def gather(
     chosen = [one for one in found[:most] if one.by_meaning]
     if chosen:
         similarities = embedder.embed_documents([one.text for one in chosen]) @ embedder.embed_query(question)
-        alone = _read_alone(question, chosen, reader) if reader else [0.0] * len(chosen)
+        alone = [0.0] * len(chosen)
+        if reader:
+            # Without what stands around them: that tells pieces of one passage apart.
+            texts = [one.statement[:_READ_ALONE] for one in chosen]
+            alone = list(map(_log_odds, reader.read(question, texts, [one.headings for one in chosen])))
         closely = [
             replace(one, fit=replace(one.fit, similarity=scaled(similarity), alone=odds))
             for one, similarity, odds in zip(chosen, similarities, alone, strict=True)
@@ -207,13 +198,7 @@ def gather(
         known = 0.0 if reading is None else _FOUND * strengths[id(passage)] + _log_odds(reading)
         return known - OLD * _is_old(passage)
 
-    return Gathered(found, sorted(passages, key=promise, reverse=True))
-
-
-def _read_alone(question: str, pieces: Sequence[Evidence], reader: Reader) -> list[float]:
-    """The log-odds that pieces answer, read without what stands around them: that tells those of a passage apart."""
-    texts = [one.statement[:_READ_ALONE] for one in pieces]
-    return list(map(_log_odds, reader.read(question, texts, [one.headings for one in pieces])))
+    return found, sorted(passages, key=promise, reverse=True)
 
 
 def _log_odds(reading: Reading) -> float:
@@ -234,24 +219,21 @@ def _rank(evidence: Evidence) -> tuple[float, int, int]:
     return -evidence.order, evidence.region.document_id, evidence.start_offset
 
 
-def _pieces(region: Region, terms: _Terms, language: str, *, judged: bool) -> list[Evidence]:
+def _pieces(
+    region: Region, terms: Callable[[str], frozenset[str]], language: str, by_meaning: bool
+) -> Iterator[Evidence]:
     sections = {id(passage): passage.parts for passage in region.passages}
     titles = {title for parts in sections.values() for part in parts for title in (part.section or "").split(" > ")}
-    found = []
     for unit in quotable_units(region.text, language=language, headings=titles):
         at = region.start_offset + unit.start
         passage = region.passage_at(at)
-        section = _section(sections[id(passage)], at)
+        own_parts = sections[id(passage)]
+        section = next((part for part in own_parts if at < part.end_offset), own_parts[-1]).section
         heading = unit.heading or (section or "").rpartition(" > ")[2]
         parts = [part for part in (heading, unit.lead, region.text[unit.quote_start : unit.end]) if part]
-        own = frozenset[str]().union(*map(terms.of, parts))
-        around = terms.of(f"{section or ''}\n{passage.title}\n{passage.source}")
-        found.append(Evidence(region, unit, section, " ".join(parts), own, own | around, judged))
-    return found
-
-
-def _section(parts: Sequence[PassagePart], offset: int) -> str | None:
-    return next((part for part in parts if offset < part.end_offset), parts[-1]).section
+        own = frozenset[str]().union(*map(terms, parts))
+        around = terms(f"{section or ''}\n{passage.title}\n{passage.source}")
+        yield Evidence(region, unit, section, " ".join(parts), own, own | around, by_meaning)
 
 
 def _judged(
@@ -274,20 +256,6 @@ def _is_old(passage: RetrievedContext) -> bool:
     return any(note.kind in {"newer_document", "superseded"} for note in passage.notes)
 
 
-class _Terms:
-    """The terms of texts; headings and the heads of tables stand before many pieces."""
-
-    def __init__(self, analyzer: Analyzer) -> None:
-        self._analyzer = analyzer
-        self._known: dict[str, frozenset[str]] = {}
-
-    def of(self, text: str) -> frozenset[str]:
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = frozenset(self._analyzer.terms(text))
-        return known
-
-
 def weighted_terms(question_terms: frozenset[str], piece_terms: Sequence[frozenset[str]]) -> dict[str, float]:
     """The question's terms by rarity among the pieces; a term that no piece holds weighs as the rarest."""
     holders = Counter(term for held in piece_terms for term in held & question_terms)
@@ -303,7 +271,6 @@ def coverage(wanted: dict[str, float], held: frozenset[str]) -> float:
 
 def _strengths(passages: Sequence[RetrievedContext]) -> dict[int, float]:
     """Retrieval scores scaled to 0..1 within this search, since they are comparable only there."""
-    low = min((p.score for p in passages), default=0.0)
-    high = max((p.score for p in passages), default=0.0)
-    width = high - low
-    return {id(p): (p.score - low) / width if width > 0 else 1.0 for p in passages}
+    scores = [passage.score for passage in passages] or [0.0]
+    low, width = min(scores), max(scores) - min(scores)
+    return {id(passage): (passage.score - low) / width if width > 0 else 1.0 for passage in passages}

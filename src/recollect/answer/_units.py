@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from itertools import groupby, pairwise
+from typing import Literal
 
 from recollect.chunking.sentences import sentence_spans
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
 
 # What the lines of a text are: headings, prose, list items, rows of tables, also of tables that lost their lines.
 
@@ -20,7 +16,7 @@ if TYPE_CHECKING:
 Kind = Literal["blank", "rule", "heading", "row", "item", "prose"]
 
 _LINE = re.compile(r"[^\n]*(?:\n|\Z)")
-_ITEM = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
+_BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
 _TABLE_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*|[^\t\n]+\t[^\t\n]*\S.*")
 _COLUMNS = re.compile(r"[^\s.:;!?] {3,}\S| {4,}\S")
 # A table's row as the readers write it where the format has no other: "Country: Norway; Full rate: 75".
@@ -63,7 +59,9 @@ def blocks(text: str, headings: frozenset[str]) -> Iterator[Block]:
     run: list[Block] = []
     for match in _LINE.finditer(text):
         line = Block(_line_kind(match.group(), headings), match.start(), match.end())
-        if line.kind == "prose" and run and (run[0].kind != "row" or _hangs(match.group())):
+        # What begins far to the right continues the row above it.
+        hangs = len(match.group()) - len(match.group().lstrip()) >= _CONTINUATION_INDENT
+        if line.kind == "prose" and run and (run[0].kind != "row" or hangs):
             run.append(line)
             continue
         yield from _grouped(text, run)
@@ -83,24 +81,15 @@ def _line_kind(line: str, headings: frozenset[str]) -> Kind:
         return "heading"
     if _TABLE_ROW.fullmatch(line.rstrip("\n")):
         return "row"
-    if _ITEM.match(line) or _RECORD.fullmatch(line.rstrip()):
+    if _BULLET.match(line) or _RECORD.fullmatch(line.rstrip()):
         return "item"
-    if _COLUMNS.search(bare):
-        return "row"
-    return "prose"
+    return "row" if _COLUMNS.search(bare) else "prose"
 
 
 def _is_capitals(line: str) -> bool:
     """A short line all in capitals that does not end as a sentence does."""
-    if len(line) > 80 or not line.isupper() or _ENDS_SENTENCE.search(line):
-        return False
     letters = [character for character in line if character.isalpha()]
-    return len(letters) > 3 and all(letter.isupper() for letter in letters)
-
-
-def _hangs(line: str) -> bool:
-    """Whether a line continues the row above it: it begins far to the right."""
-    return len(line) - len(line.lstrip()) >= _CONTINUATION_INDENT
+    return len(letters) > 3 and len(line) <= 80 and all(map(str.isupper, letters)) and not _ENDS_SENTENCE.search(line)
 
 
 def _grouped(text: str, run: Sequence[Block]) -> Iterator[Block]:
@@ -110,30 +99,24 @@ def _grouped(text: str, run: Sequence[Block]) -> Iterator[Block]:
     if run[0].kind == "row":
         yield Block("row", run[0].start, run[-1].end)
         return
-    parts = _parted(text, run)
-    index = 0
-    while index < len(parts):
-        rows = index
-        while rows < len(parts) and _is_cell(text, parts[rows]):
-            rows += 1
-        if rows - index > 1:
-            yield from _rows(text, parts[index:rows])
-            index = rows
-        else:
-            yield parts[index]
-            index += 1
+
+    def is_cell(part: Block) -> bool:
+        return part.kind == "prose" and not _ENDS_PROSE.search(text[part.start : part.end])
+
+    for are_cells, group in groupby(_parted(text, run), is_cell):
+        parts = list(group)
+        yield from _rows(text, parts) if are_cells and len(parts) > 1 else parts
 
 
 def _parted(text: str, run: Sequence[Block]) -> list[Block]:
     """The run cut behind lines that end though the next word would have fitted."""
     lines = [text[line.start : line.end].strip() for line in run]
-    pairs = list(pairwise(lines))
     room = _FULL * max(map(len, lines))
-    full = [len(before) + 1 + len(line.split(None, 1)[0]) > room for before, line in pairs]
+    full = [len(before) + 1 + len(line.split(None, 1)[0]) > room for before, line in pairwise(lines)]
     # Where few lines are full, those that are happen to be long.
     wrapped = 2 * sum(full) >= len(full) and not _look_like_rows(lines)
     parts = [run[0]]
-    for (before, line), is_full, block in zip(pairs, full, run[1:], strict=True):
+    for (before, line), is_full, block in zip(pairwise(lines), full, run[1:], strict=True):
         if (is_full and wrapped) or _runs_on(before, line):
             parts[-1] = Block(parts[-1].kind, parts[-1].start, block.end)
         else:
@@ -156,10 +139,6 @@ def _runs_on(before: str, line: str) -> bool:
     if before.endswith((",", "-", "\u00ad")):
         return True
     return line[0].islower() and not _KEY.match(line) and not _ENDS_SENTENCE.search(before)
-
-
-def _is_cell(text: str, part: Block) -> bool:
-    return part.kind == "prose" and not _ENDS_PROSE.search(text[part.start : part.end])
 
 
 def _rows(text: str, cells: Sequence[Block]) -> Iterator[Block]:
@@ -185,7 +164,6 @@ def _rows(text: str, cells: Sequence[Block]) -> Iterator[Block]:
 MAX_UNIT_CHARS = 600
 # An item that is longer is quoted by sentences.
 _LONGEST_ITEM = 240
-_BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
 _QUOTE_MARK = re.compile(r"\s*(?:>\s*)+")
 # A fenced block, or the paragraph, list or table below a label.
 _LABELLED = re.compile(r"[*_`]*\s*(?:(```|~~~).*?\1|(?:(?!\s*\n\s*\n\s*[^\s*+\d•-]).)+)", re.DOTALL)
@@ -248,18 +226,16 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
             before = found[index - 1] if index else None
             if before is None or before.kind not in {"row", "rule"} or before.end < block.start:
                 header = _header(text, found, index)
-            followed_by_rule = index + 1 < len(found) and found[index + 1].kind == "rule"
-            if not followed_by_rule:
-                units.extend(_row(text, block, lead=header, heading=heading))
-        elif block.kind in {"item", "prose"}:
-            is_item = block.kind == "item"
-            own = list(_sentences(text, block, language=language, whole=is_item))
-            for unit in own:
-                led = _led(unit, text, lead) if is_item else unit
-                units.append(replace(led, heading=heading, kind="item" if is_item else "sentence"))
-            if not is_item:
-                introduces = own and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
-                lead = (own[-1].quote_start, own[-1].end) if introduces else (0, 0)
+            if not _stands_above_rule(found, index):
+                units += [replace(unit, heading=heading) for unit in _row(text, block, header)]
+        elif block.kind == "item":
+            own = list(_sentences(text, block, language=language, whole=True))
+            units += [replace(_led(unit, text, lead), heading=heading, kind="item") for unit in own]
+        elif block.kind == "prose":
+            own = list(_sentences(text, block, language=language, whole=False))
+            units += [replace(unit, heading=heading) for unit in own]
+            introduces = own and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
+            lead = (own[-1].quote_start, own[-1].end) if introduces else (0, 0)
     return units
 
 
@@ -288,8 +264,8 @@ def _header(text: str, found: Sequence[Block], index: int) -> tuple[int, int]:
 
     Two columns without a rule are names and what they stand for: they have no head.
     """
-    own = _trimmed(text, found[index].start, found[index].end, edge="|")
-    if index + 1 < len(found) and found[index + 1].kind == "rule":
+    own = trimmed(text, found[index].start, found[index].end, edge="|")
+    if _stands_above_rule(found, index):
         return own
     rows = []
     for before, block in pairwise(found[index:]):
@@ -302,29 +278,32 @@ def _header(text: str, found: Sequence[Block], index: int) -> tuple[int, int]:
     return own if plain and len(rows) > 1 and 2 * with_figures >= len(rows) else (0, 0)
 
 
+def _stands_above_rule(found: Sequence[Block], index: int) -> bool:
+    return index + 1 < len(found) and found[index + 1].kind == "rule"
+
+
 def _led(unit: Unit, text: str, lead: tuple[int, int]) -> Unit:
     return replace(unit, lead=text[slice(*lead)], lead_start=lead[0], lead_end=lead[1])
 
 
-def _row(text: str, block: Block, *, lead: tuple[int, int], heading: str) -> Iterator[Unit]:
-    start, end = _trimmed(text, block.start, block.end, edge="|")
-    for first, last in _bounded(text, start, end):
-        unit = Unit(first, last, first, heading=heading, kind="row")
-        yield unit if lead[0] <= first < lead[1] else _led(unit, text, lead)
+def _row(text: str, block: Block, lead: tuple[int, int]) -> Iterator[Unit]:
+    for start, end in _bounded(text, *trimmed(text, block.start, block.end, edge="|")):
+        unit = Unit(start, end, start, kind="row")
+        yield unit if lead[0] <= start < lead[1] else _led(unit, text, lead)
 
 
 def _sentences(text: str, block: Block, *, language: str, whole: bool) -> Iterator[Unit]:
     """The block's sentences; a block that is better read whole is cut only where it is long."""
     marker = _BULLET.match(text, block.start, block.end) if whole else _QUOTE_MARK.match(text, block.start, block.end)
     begin = marker.end() if marker else block.start
-    start, end = _trimmed(text, begin, block.end)
+    start, end = trimmed(text, begin, block.end)
     if whole and end - start <= _LONGEST_ITEM:
         spans = [(start, end)]
     else:
         spans = [(begin + a, begin + b) for a, b in sentence_spans(text[begin : block.end], language)]
     before: int | None = None
     for span in _with_ordinals(text, spans):
-        for start, end in _bounded(text, *_trimmed(text, *span)):
+        for start, end in _bounded(text, *trimmed(text, *span)):
             if _ONLY_LINKS.fullmatch(text, start, end):
                 continue
             leans_back = before is not None and _LEANS_BACK.match(text, start, end)
@@ -332,21 +311,18 @@ def _sentences(text: str, block: Block, *, language: str, whole: bool) -> Iterat
             before = start
 
 
-def _with_ordinals(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _with_ordinals(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The spans, where "bis zum 10. des Monats" was cut behind the ordinal joined again."""
-    joined: tuple[int, int] | None = None
+    joined: list[tuple[int, int]] = []
     for start, end in spans:
-        if joined and _ENDS_IN_ORDINAL.search(text, joined[0], joined[1]) and _GOES_ON.match(text, start, end):
-            joined = (joined[0], end)
-            continue
-        if joined:
-            yield joined
-        joined = (start, end)
-    if joined:
-        yield joined
+        if joined and _ENDS_IN_ORDINAL.search(text, *joined[-1]) and _GOES_ON.match(text, start, end):
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
 
 
-def _trimmed(text: str, start: int, end: int, *, edge: str = "") -> tuple[int, int]:
+def trimmed(text: str, start: int, end: int, *, edge: str = "") -> tuple[int, int]:
     """The span without whitespace (and the characters of ``edge``) at its ends."""
     while start < end and (text[start].isspace() or text[start] in edge):
         start += 1
@@ -360,9 +336,9 @@ def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > MAX_UNIT_CHARS:
         cut = text.rfind(" ", start + MAX_UNIT_CHARS // 2, start + MAX_UNIT_CHARS)
         cut = start + MAX_UNIT_CHARS if cut < 0 else cut
-        left, right = _trimmed(text, start, cut)
+        left, right = trimmed(text, start, cut)
         if right > left:
             yield left, right
-        start, _ = _trimmed(text, cut, end)
+        start, _ = trimmed(text, cut, end)
     if end > start:
         yield start, end

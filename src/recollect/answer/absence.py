@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from recollect.languages import AUTO, DEFAULT_LANGUAGE, certain_language, language_of_text
 from recollect.languages.detection import simplified
-from recollect.model.answer import REFUSAL, Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from recollect.model.answer import Nearest, ShownPassage, UnsupportedSentence
+from recollect.model.answer import REFUSAL, Answer, Nearest, ShownPassage, UnsupportedSentence
 
 _DATA = tomllib.loads(files("recollect.answer").joinpath("absence.toml").read_text("utf-8"))
 #: The sentence in place of an answer, by language; ``REFUSAL`` in all others.
 REFUSALS: dict[str, str] = {"en": REFUSAL} | _DATA["refusals"]
 #: What introduces passages that may help, by language; English in all others.
 OFFERS: dict[str, str] = _DATA["offers"]
+_PATTERNS = _DATA["patterns"]
 _ABSENT = re.compile(
-    "|".join(
-        f"(?:{pattern.replace('{shown}', _DATA['patterns']['shown']).replace('{tells}', _DATA['patterns']['tells'])})"
-        for pattern in _DATA["patterns"]["absent"]
-    ),
+    "|".join(_PATTERNS["absent"]).replace("{shown}", _PATTERNS["shown"]).replace("{tells}", _PATTERNS["tells"]),
     re.IGNORECASE,
 )
-_PLEASANTRY = re.compile(_DATA["patterns"]["pleasantry"], re.IGNORECASE)
+_PLEASANTRY = re.compile(_PATTERNS["pleasantry"], re.IGNORECASE)
 
 
 def without_answer(
@@ -56,7 +50,7 @@ def without_answer(
         citations=(),
         passages=tuple(passages),
         nearest=nearest,
-        unsupported=tuple(unsupported),
+        unsupported=tuple(replace(one, start_offset=None, end_offset=None) for one in unsupported),
     )
 
 

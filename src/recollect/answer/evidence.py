@@ -5,22 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from recollect.answer._language import language_of
 from recollect.answer._names import identifiers, words_of
 from recollect.answer._quantities import Quantity, quantities
-from recollect.answer._units import Unit, quotable_units
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from recollect.model import RetrievedContext
+from recollect.answer._units import Unit, quotable_units, trimmed
+from recollect.languages import language_of_text
+from recollect.model import RetrievedContext
 
 _WORD = re.compile(r"[^\W_]+")
-_STEM_CHARACTERS = 5
-_SHORT_STEM = 4
+# Another form of a term, or a compound of it, has so many of its characters at least, and counts as so much of it.
+_LEAST_COMMON, _ALIKE = 5, 0.9
 # The number of a heading is no figure of the text.
 _NUMBERING = re.compile(r"^\s*(?:§\s*)?(?:\d+(?:\.\d+)*|[A-Z]|[IVX]+)[.)]?\s+(?=\S)")
 _PATH_PARTS = re.compile(r"[/\\_.\-]+")
@@ -36,7 +32,7 @@ class Piece:
         end: Just behind its last one.
         text: Its characters.
         terms: Of its own.
-        around_terms: Of what it needs to be understood: heading, a list's opening line, table's header, section, path.
+        all_terms: These, and those around it: of heading, a list's opening line, table's header, section and path.
         quantities: Its numbers, dates and times, and those around it.
         words: Its words and those around it, folded.
         codes: Its identifiers and those around it, folded.
@@ -48,7 +44,7 @@ class Piece:
     end: int
     text: str
     terms: frozenset[str]
-    around_terms: frozenset[str]
+    all_terms: frozenset[str]
     quantities: tuple[Quantity, ...]
     words: frozenset[str]
     codes: frozenset[str]
@@ -59,55 +55,34 @@ class Piece:
         """Its words in a row, folded."""
         return row_of_words(self.text)
 
-    @property
-    def all_terms(self) -> frozenset[str]:
-        """Its own terms and those around it."""
-        return self.terms | self.around_terms
 
-
-@dataclass(eq=False)
 class Sources:
-    """Everything that a model was shown.
-
-    Attributes:
-        passages: ``passages[n - 1]`` is source n.
-        pieces: Of all sources, in order.
-        frequencies: In how many pieces a term stands.
-        by_source: The pieces of each source, by its number.
-    """
-
-    passages: Sequence[RetrievedContext]
-    pieces: list[Piece] = field(default_factory=list)
-    frequencies: Counter[str] = field(default_factory=Counter)
-    by_source: dict[int, list[Piece]] = field(default_factory=dict)
-
-    def weight(self, term: str) -> float:
-        """How much a term says: rare ones more."""
-        return math.log(1 + (len(self.pieces) + 1) / (max(self.frequencies[term], 1) + 0.5))
-
-    def of(self, numbers: Iterable[int]) -> list[Piece]:
-        """The pieces of some sources."""
-        return [piece for number in numbers for piece in self.by_source.get(number, ())]
-
-
-def read_sources(
-    passages: Sequence[RetrievedContext], *, terms: Callable[[str], Sequence[str]], language: str = "en"
-) -> Sources:
-    """Cut passages into pieces, and find out what each holds.
+    """Everything that a model was shown, cut into pieces.
 
     Args:
         passages: As they were shown; source n is ``passages[n - 1]``.
         terms: Splits a text into its terms.
         language: ISO 639-1 code of the passages.
     """
-    sources = Sources(passages)
-    for number, passage in enumerate(passages, start=1):
-        own = _pieces(number, passage, terms=terms, language=language)
-        sources.by_source[number] = own
-        sources.pieces.extend(own)
-    for piece in sources.pieces:
-        sources.frequencies.update(piece.terms)
-    return sources
+
+    def __init__(
+        self, passages: Sequence[RetrievedContext], *, terms: Callable[[str], Sequence[str]], language: str
+    ) -> None:
+        self.passages = passages
+        self._by_source = {
+            number: list(_pieces(number, passage, terms=terms, language=language))
+            for number, passage in enumerate(passages, start=1)
+        }
+        self.pieces = self.of(self._by_source)
+        self._frequencies = Counter(term for piece in self.pieces for term in piece.terms)
+
+    def weight(self, term: str) -> float:
+        """How much a term says: rare ones more."""
+        return math.log(1 + (len(self.pieces) + 1) / (max(self._frequencies[term], 1) + 0.5))
+
+    def of(self, numbers: Iterable[int]) -> list[Piece]:
+        """The pieces of some sources; none of a number that names no source, or an empty one."""
+        return [piece for number in numbers for piece in self._by_source.get(number, ())]
 
 
 def row_of_words(text: str) -> str:
@@ -122,58 +97,48 @@ def content_terms(text: str, terms: Callable[[str], Sequence[str]]) -> frozenset
 
 def _pieces(
     number: int, passage: RetrievedContext, *, terms: Callable[[str], Sequence[str]], language: str
-) -> list[Piece]:
+) -> Iterator[Piece]:
     titles = {title for part in passage.parts for title in (part.section or "").split(" > ")}
     units = quotable_units(passage.content, language=language, headings=titles) or _whole(passage.content)
     told = "; ".join(note.text for note in passage.notes)
     date = passage.event_time.date().isoformat() if passage.event_time else str(passage.metadata.get("date") or "")
     path = f"{passage.title} {_PATH_PARTS.sub(' ', passage.source)} {passage.source} {date} {told}"
-    usual = language_of(passage.content[:2_000], language)
-    pieces: list[Piece] = []
+    usual = language_of_text(passage.content[:2_000], expected=language)
     for unit in units:
         text = passage.content[unit.start : unit.end]
         section = (passage.part_at(passage.start_offset + unit.start).section or "").split(" > ")
         parts = (_NUMBERING.sub("", unit.heading), unit.lead, *(_NUMBERING.sub("", title) for title in section), path)
         around = "\n".join(part for part in parts if part)
-        own = language_of(text, usual)
-        pieces.append(
-            Piece(
-                source=number,
-                start=unit.start,
-                end=unit.end,
-                text=text,
-                terms=content_terms(text, terms),
-                around_terms=content_terms(around, terms),
-                quantities=(*quantities(text, language=own), *quantities(around, language=language)),
-                words=words_of(text) | words_of(around),
-                codes=frozenset(found.folded for found in (*identifiers(text), *identifiers(around))),
-                language=own,
-            )
+        own, own_terms = language_of_text(text, expected=usual), content_terms(text, terms)
+        yield Piece(
+            source=number,
+            start=unit.start,
+            end=unit.end,
+            text=text,
+            terms=own_terms,
+            all_terms=own_terms | content_terms(around, terms),
+            quantities=(*quantities(text, language=own), *quantities(around, language=language)),
+            words=words_of(text) | words_of(around),
+            codes=frozenset(found.folded for found in (*identifiers(text), *identifiers(around))),
+            language=own,
         )
-    return pieces
 
 
 def _whole(content: str) -> list[Unit]:
-    start = len(content) - len(content.lstrip())
-    end = len(content.rstrip())
+    start, end = trimmed(content, 0, len(content))
     return [Unit(start, end, start)] if end > start else []
 
 
 def covered(term: str, held: frozenset[str]) -> float:
-    """How far a term is among others: itself, or one that begins or ends alike (another form, a compound)."""
+    """How far a term is among others: 1 for itself, less for one that begins or ends alike."""
     if term in held:
         return 1.0
-    if len(term) < _STEM_CHARACTERS:
-        return 0.0
-    stem = term[: max(_STEM_CHARACTERS, round(len(term) * 0.75))]
-    for other in held:
-        if len(other) >= _STEM_CHARACTERS and (
-            other.startswith(stem) or term.startswith(other[: max(_STEM_CHARACTERS, round(len(other) * 0.75))])
-        ):
-            return 0.9
-        if len(other) >= _SHORT_STEM and term.startswith(other) and len(term) - len(other) <= _SHORT_STEM:
-            return 0.85
-        # A compound of another language's kind: "Jahresurlaub" holds "Urlaub".
-        if min(len(term), len(other)) >= _STEM_CHARACTERS and (term.endswith(other) or other.endswith(term)):
-            return 0.8
-    return 0.0
+    return _ALIKE if any(_alike(*sorted((term, other), key=len)) for other in held) else 0.0
+
+
+def _alike(shorter: str, longer: str) -> bool:
+    """Whether two terms are forms of one word, or the longer one is a compound: "Jahresurlaub" holds "Urlaub"."""
+    if len(shorter) < _LEAST_COMMON:
+        return False
+    stem = shorter[: max(_LEAST_COMMON, round(len(shorter) * 0.75))]
+    return longer.startswith(stem) or longer.endswith(shorter)

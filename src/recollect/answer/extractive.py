@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
-from recollect.answer._language import language_of_passages
 from recollect.answer._scoring import READ, Evidence, gather
 from recollect.answer.absence import without_answer
 from recollect.answer.passages import helpful_passages
+from recollect.answer.reader import Reader
 from recollect.answer.refusal import RefusalRule, Support
+from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text
 from recollect.languages.detection import plain_digits
-from recollect.model import Answer, Citation, RetrievedContext
+from recollect.model import Answer, RetrievedContext
 from recollect.model.answer import Nearest, ShownPassage
-from recollect.retrieval.analysis import Analyzer, analyzer_of
+from recollect.retrieval.analysis import analyzer_of
 from recollect.retrieval.relevance import as_the_default, tells_meaning
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from recollect.answer._regions import Region
-    from recollect.answer.reader import Reader
-    from recollect.embedding.base import EmbeddingProvider
 
 # A word with those that are tied to it. No part can be read in two ways, so that no question takes long.
 _TIED = re.compile(r"\w+(?:[-./:]\w+)*")
 _WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
 _THOUSANDS = re.compile(r"(?<=\d)[,.'’\u00a0\u202f](?=\d{3}(?!\d))")
+# So much is read to know the language of passages.
+_READ_PASSAGES = 6
+_READ_OF_PASSAGE = 800
 #: How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
 USUAL_MARGIN = 1.2
 # How Markdown and mail mark the lines of a quotation.
@@ -70,10 +67,10 @@ class Reading:
         language: ISO 639-1 code of the passages.
     """
 
-    evidence: tuple[Evidence, ...]
+    evidence: Sequence[Evidence]
     support: Support | None
-    passages: tuple[RetrievedContext, ...] = ()
-    language: str = "en"
+    passages: Sequence[RetrievedContext]
+    language: str
 
 
 def extract_answer(
@@ -81,7 +78,6 @@ def extract_answer(
     passages: Sequence[RetrievedContext],
     *,
     embedder: EmbeddingProvider,
-    analyzer: Analyzer | None = None,
     language: str = "en",
     options: ExtractionOptions | None = None,
 ) -> Answer:
@@ -91,7 +87,6 @@ def extract_answer(
         question: In plain words.
         passages: What a search found, best first.
         embedder: The model that the passages were found with; it also judges single sentences.
-        analyzer: Splits texts into search terms; None: one for ``language``.
         language: ISO 639-1 code, for sentence boundaries.
         options: How sentences are chosen and when to refuse; None: the measured defaults.
 
@@ -106,14 +101,7 @@ def extract_answer(
         ProviderError: The embedder failed.
     """
     options = options or ExtractionOptions()
-    reading = read(
-        question,
-        passages,
-        embedder=embedder,
-        analyzer=analyzer,
-        language=language,
-        options=options,
-    )
+    reading = read(question, passages, embedder=embedder, language=language, options=options)
     if reading.support is None or options.rule.refuses(reading.support):
         return without_answer(
             question,
@@ -122,7 +110,7 @@ def extract_answer(
             nearest=_nearest(reading, options.rule),
         )
     best = reading.evidence[0]
-    quotes = [_citation(marker, best.region, *span) for marker, span in enumerate(best.quotes, start=1)]
+    quotes = [best.region.citation(marker, *span) for marker, span in enumerate(best.quotes, start=1)]
     text = " ".join(f"{_readable(quote.quote)} [{quote.marker}]" for quote in quotes)
     return Answer(question=question, text=text, outcome="answer", citations=tuple(quotes))
 
@@ -142,7 +130,6 @@ def read(
     passages: Sequence[RetrievedContext],
     *,
     embedder: EmbeddingProvider,
-    analyzer: Analyzer | None = None,
     language: str = "en",
     options: ExtractionOptions,
 ) -> Reading:
@@ -151,22 +138,38 @@ def read(
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     used = list(passages[: options.max_passages])
     language = language_of_passages(language, used, question)
-    analyzer = analyzer or analyzer_of(language)
     # A question in another language is less near to what answers it and shares no words: it is judged less strictly.
     crossing = language_of_text(question, expected=language) != language
-    gathered = gather(
+    evidence, found = gather(
         question,
         used,
         embedder=embedder,
-        analyzer=analyzer,
+        analyzer=analyzer_of(language),
         language=language,
         by_meaning=partial(tells_meaning, embedder.model_name),
         scaled=float if crossing else as_the_default(embedder.model_name),
         reader=None if crossing or language != "en" else options.reader,
     )
-    evidence, passages = tuple(gathered.evidence), tuple(gathered.passages)
     support = _support(question, used, evidence) if evidence else None
-    return Reading(evidence, support, passages, language)
+    return Reading(evidence, support, found, language)
+
+
+def language_of_passages(language: str, passages: Sequence[RetrievedContext], question: str = "") -> str:
+    """The language that a question and passages are read in: a collection's.
+
+    Args:
+        language: ISO 639-1 code. ``auto``: the question's, where a passage is in it, or else the one that most are in.
+        passages: Best first.
+        question: That they were found by; empty: that says nothing.
+    """
+    if language != AUTO:
+        return language
+    if question.strip():
+        asked = language_of_text(question)
+        read = (one.content[:_READ_OF_PASSAGE] for one in passages[:_READ_PASSAGES])
+        if any(language_of_text(text, expected=asked) == asked for text in read):
+            return asked
+    return language_of_text("\n\n".join(passage.content[:_READ_OF_PASSAGE] for passage in passages[:_READ_PASSAGES]))
 
 
 def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequence[Evidence]) -> Support:
@@ -213,32 +216,10 @@ def _nearest(reading: Reading, rule: RefusalRule) -> Nearest | None:
         return None
     best = reading.evidence[0]
     return Nearest(
-        evidence=_citation(0, best.region, best.unit.quote_start, best.unit.end),
+        evidence=best.region.citation(0, best.unit.quote_start, best.unit.end),
         probability=rule.probability(reading.support),
         threshold=rule.threshold,
         missing_identifier=reading.support.missing_number,
-    )
-
-
-def _citation(marker: int, region: Region, start: int, end: int) -> Citation:
-    begin, stop = region.start_offset + start, region.start_offset + end
-    passage, part = region.passage_at(begin), region.part_at(begin)
-    return Citation(
-        marker=marker,
-        document_id=region.document_id,
-        source=passage.source,
-        section=part.section,
-        page=part.page,
-        last_page=region.part_at(stop - 1).page,
-        boxes=region.boxes(begin, stop),
-        start_offset=begin,
-        end_offset=stop,
-        quote=region.text[start:end],
-        department=passage.department,
-        notes=passage.notes,
-        collection=passage.collection,
-        server=passage.server,
-        id=passage.id,
     )
 
 

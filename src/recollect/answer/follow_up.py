@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
-from recollect.llm.base import ChatMessage, ChatModel, completion
-
-if TYPE_CHECKING:
-    from recollect.model import TokenUsage
+from recollect.llm.base import ChatMessage, ChatModel, Completion, completion
 
 #: Exchanges that a question is understood with.
 LATEST = 4
@@ -28,26 +23,13 @@ class Exchange:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class StandingQuestion:
-    """A question that can be understood alone.
-
-    Attributes:
-        text: The question; as it was asked, where the model had nothing better.
-        usage: What asking the model cost.
-    """
-
-    text: str
-    usage: TokenUsage
-
-
 def standing_question(
     question: str,
     history: Sequence[Exchange],
     *,
     model: ChatModel,
     timeout_seconds: float,
-) -> StandingQuestion:
+) -> Completion:
     """The question as it can be asked without the conversation.
 
     Args:
@@ -64,14 +46,10 @@ def standing_question(
         for one in history[-LATEST:]
     ]
     asked = json.dumps({"turns": turns, "question": question}, ensure_ascii=False, indent=1)
-    messages = (ChatMessage("system", _rules()), ChatMessage("user", asked))
+    rules = files("recollect.answer").joinpath("prompts/follow_up.md").read_text(encoding="utf-8").strip()
+    messages = (ChatMessage("system", rules), ChatMessage("user", asked))
     written = completion(model, messages, timeout_seconds=timeout_seconds, max_characters=_MOST_CHARACTERS)
     line = " ".join(written.text.split()).strip("\"'“”„«» ")
     # More than a question is an answer, or something that it was told to say.
     usable = line and len(line) < _MOST_CHARACTERS and not line.startswith(("{", "[", "I ", "I'"))
-    return StandingQuestion(line if usable else question, written.usage)
-
-
-@cache
-def _rules() -> str:
-    return files("recollect.answer").joinpath("prompts/follow_up.md").read_text(encoding="utf-8").strip()
+    return replace(written, text=line if usable else question)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from recollect.answer._regions import Region
-from recollect.answer._units import quotable_units
+from recollect.answer._scoring import Evidence
+from recollect.answer._units import quotable_units, trimmed
+from recollect.model import RetrievedContext
 from recollect.model.answer import Highlight, ShownPassage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from recollect.answer._scoring import Evidence
-    from recollect.model import RetrievedContext
 
 #: So many places at most, and so many characters of all passages: what people read before they search themselves.
 MOST_PLACES = 3
@@ -67,7 +63,7 @@ def _offers(evidence: Sequence[Evidence], passages: Sequence[RetrievedContext]) 
         regions = (one.region for one in evidence if any(own is passage for own in one.region.passages))
         region = next(regions, None)
         if region is not None:
-            begin, end = _edges(passage.content)
+            begin, end = trimmed(passage.content, 0, len(passage.content))
             at = passage.start_offset - region.start_offset
             yield _Stretch(region, at + begin, at + end)
     for piece in evidence[:_MOST_PIECES]:
@@ -91,12 +87,6 @@ def _places(stretches: Sequence[_Stretch]) -> int:
     ends = {(one.region.document_id, one.region.start_offset + one.end) for one in stretches}
     starts = [(one.region.document_id, one.region.start_offset + one.start) for one in stretches]
     return sum(not any((document, start - gap) in ends for gap in (1, 2)) for document, start in starts)
-
-
-def _edges(text: str) -> tuple[int, int]:
-    """Where a text begins and ends without the blanks around it."""
-    begin = len(text) - len(text.lstrip())
-    return begin, max(begin, len(text.rstrip()))
 
 
 @dataclass(frozen=True, slots=True)

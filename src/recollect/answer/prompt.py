@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from recollect.answer.absence import refusal_of
-from recollect.context import assemble, context_block, defused, estimate_tokens
+from recollect.context import assemble, defused, estimate_tokens
 from recollect.errors import ConfigurationError, UsageError
 from recollect.llm.base import ChatMessage
+from recollect.model import RetrievedContext
 from recollect.model.answer import REFUSAL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from recollect.model import RetrievedContext
 
 #: The lines around the context, which no document can imitate.
 OPENING = "APPROVED CONTEXT"
@@ -26,18 +22,6 @@ CLOSING = "END OF CONTEXT"
 #: The line between two blocks.
 SEPARATOR = "\n\n---\n\n"
 DEFAULT_MAX_CONTEXT_CHARS = 12_000
-
-__all__ = [
-    "CLOSING",
-    "DEFAULT_MAX_CONTEXT_CHARS",
-    "OPENING",
-    "Prompt",
-    "PromptTemplate",
-    "build_prompt",
-    "context_block",
-    "default_prompt",
-    "load_prompt",
-]
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _KNOWN = ("refusal", "context", "question")
@@ -174,18 +158,18 @@ def newest_first(passages: Sequence[RetrievedContext]) -> list[RetrievedContext]
         passages: Best first.
     """
     ordered: list[RetrievedContext] = []
-    placed: set[int] = set()
+    seen: set[int] = set()
 
-    def place(at: int, above: frozenset[int]) -> None:
-        if at in placed or at in above:
+    def place(at: int) -> None:
+        if at in seen:
             return
+        seen.add(at)
         newer = {note.document_id for note in passages[at].notes if note.document_id is not None}
         for other, passage in enumerate(passages):
             if passage.document_id in newer:
-                place(other, above | {at})
-        placed.add(at)
+                place(other)
         ordered.append(passages[at])
 
     for at in range(len(passages)):
-        place(at, frozenset())
+        place(at)
     return ordered

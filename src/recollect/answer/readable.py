@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from recollect.answer._units import blocks
-
-if TYPE_CHECKING:
-    from recollect.model.answer import ShownPassage
+from recollect.model.answer import ShownPassage
 
 _LINE = re.compile(r"[^\n]*\n?")
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")

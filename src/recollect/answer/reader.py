@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -109,11 +109,7 @@ class _Window:
     spans: tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    session: onnxruntime.InferenceSession
-    tokenizer: TextTokenizer
-    heads: _Heads
+_Loaded: TypeAlias = "tuple[onnxruntime.InferenceSession, TextTokenizer, _Heads]"
 
 
 class Reader(LocalModel):
@@ -165,8 +161,8 @@ class Reader(LocalModel):
             raise UsageError("read takes a sequence of passages, not one text")
         if headings and len(headings) != len(passages):
             raise UsageError(f"{len(passages)} passages need as many headings, not {len(headings)}")
-        loaded = self._load()
-        windows = list(_windows(loaded.tokenizer, question, passages, headings or [""] * len(passages)))
+        session, tokenizer, heads = self._load()
+        windows = list(_windows(tokenizer, question, passages, headings or [""] * len(passages)))
         windows = sorted(windows, key=lambda window: window.number)[: max(MAX_WINDOWS, len(passages))]
         # The longest first: then no thread starts its longest piece of work when the others are done.
         windows.sort(key=lambda window: -len(window.token_ids))
@@ -175,8 +171,8 @@ class Reader(LocalModel):
             types = np.ones((1, len(window.token_ids)), np.int32)
             types[0, : window.question_tokens] = 0
             ids = np.array([window.token_ids], np.int32)
-            vectors: _Array = loaded.session.run(None, {"input_ids": ids, "token_types": types})[0][0]
-            return loaded.heads.judge(vectors, window.spans)
+            vectors: _Array = session.run(None, {"input_ids": ids, "token_types": types})[0][0]
+            return heads.judge(vectors, window.spans)
 
         found: list[list[_Read]] = [[] for _ in passages]
         for window, read in self.each(run, windows):
@@ -194,7 +190,7 @@ class Reader(LocalModel):
                 graph = ensure_built(
                     files, precision=self._precision, sample=sample, head="pairs", deltas=self._weights
                 )
-                self._loaded = _Loaded(load_session(graph.path), tokenizer, _Heads.load(self._weights))
+                self._loaded = load_session(graph.path), tokenizer, _Heads.load(self._weights)
             return self._loaded
 
 
@@ -210,9 +206,8 @@ def _windows(
     for index, (top, ids, spans) in enumerate(zip(tops, ids_of, spans_of, strict=True)):
         lead = (*first, *top[-_HEADING_TOKENS:])
         room = _WINDOW_TOKENS - len(lead) - len(behind)
-        for number, start in enumerate(range(0, max(1, len(ids) - _OVERLAP), room - _OVERLAP)):
-            if number == MAX_WINDOWS:
-                break
+        starts = range(0, max(1, len(ids) - _OVERLAP), room - _OVERLAP)[:MAX_WINDOWS]
+        for number, start in enumerate(starts):
             part = ids[start : start + room]
             yield _Window(index, number, (*lead, *part, *behind), len(first), tuple(spans[start : start + room]))
 

@@ -7,30 +7,26 @@ import contextlib
 import queue
 import threading
 import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar, get_args
+from typing import TypeVar, get_args
 
-from recollect.answer._language import language_of_passages
-from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, read
-from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, PromptTemplate, build_prompt
+from recollect.answer.absence import without_answer
+from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, language_of_passages, read
+from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, Prompt, PromptTemplate, build_prompt
+from recollect.answer.reader import Reader
+from recollect.answer.statements import MARKER, Statement, StatementStream
 from recollect.answer.verification import Verifier
-from recollect.answer.writing import AnswerEvent, Treatment, Writing
+from recollect.answer.writing import AnswerEvent, Draft, Treatment, WrittenAnswer
 from recollect.context import estimate_tokens
+from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
 from recollect.interruption import Interrupted, stoppable
-from recollect.model import Answer, Decided, RetrievedContext
-from recollect.retrieval.analysis import Analyzer, analyzer_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-
-    from recollect.answer.reader import Reader
-    from recollect.embedding.base import EmbeddingProvider
-    from recollect.llm.base import ChatModel
-    from recollect.model import ShownPassage
-
+from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
+from recollect.model import Answer, Decided, RetrievedContext, ShownPassage, TokenUsage
+from recollect.retrieval.analysis import analyzer_of
 
 # Passages that are shown whatever their relevance, and what share of the best one's the others must have.
 _ALWAYS_SHOWN = 3
@@ -86,7 +82,6 @@ def answer(
     *,
     embedder: EmbeddingProvider,
     chat_model: ChatModel | None = None,
-    analyzer: Analyzer | None = None,
     options: AnswerOptions | None = None,
 ) -> Answer:
     """Answer a question from passages, whole.
@@ -98,7 +93,6 @@ def answer(
         passages: What a search found, best first; without any the outcome is `none`.
         embedder: The model that the passages were found with; used without a language model only.
         chat_model: Writes the answer; None: sentences of the passages are quoted.
-        analyzer: Splits texts into terms; None: one for the language of ``options``.
         options: Budgets and the refusal rule; None: the defaults.
 
     Returns:
@@ -108,13 +102,8 @@ def answer(
         UsageError: The question is empty, or an option is out of range.
         ProviderError: A model failed.
     """
-    reply: Answer | None = None
-    for piece in stream_answer_sync(
-        question, passages, embedder=embedder, chat_model=chat_model, analyzer=analyzer, options=options
-    ):
-        if isinstance(piece, Answer):
-            reply = piece
-    if reply is None:
+    *_, reply = stream_answer_sync(question, passages, embedder=embedder, chat_model=chat_model, options=options)
+    if not isinstance(reply, Answer):
         raise AssertionError("an answer's stream ends with the answer")
     return reply
 
@@ -125,13 +114,10 @@ def stream_answer_sync(
     *,
     embedder: EmbeddingProvider,
     chat_model: ChatModel | None = None,
-    analyzer: Analyzer | None = None,
     options: AnswerOptions | None = None,
 ) -> Iterator[AnswerEvent]:
     """As ``stream_answer``, for callers that are not asynchronous; a running event loop does not disturb it."""
-    stream = stream_answer(
-        question, passages, embedder=embedder, chat_model=chat_model, analyzer=analyzer, options=options
-    )
+    stream = stream_answer(question, passages, embedder=embedder, chat_model=chat_model, options=options)
     # Without a model nothing is waited for, and no second thread is needed.
     return iterate(stream, in_thread=chat_model is not None)
 
@@ -142,7 +128,6 @@ async def stream_answer(
     *,
     embedder: EmbeddingProvider,
     chat_model: ChatModel | None = None,
-    analyzer: Analyzer | None = None,
     options: AnswerOptions | None = None,
 ) -> AsyncIterator[AnswerEvent]:
     """Answer a question from passages, in pieces: checked text as it comes, and at the end the ``Answer``.
@@ -159,7 +144,6 @@ async def stream_answer(
         passages: What a search found, best first; without any the outcome is `none`.
         embedder: The model that the passages were found with; used without a language model only.
         chat_model: Writes the answer; None: sentences of the passages are quoted.
-        analyzer: Splits texts into terms; None: one for the language of ``options``.
         options: Budgets and the refusal rule; None: the defaults.
 
     Raises:
@@ -168,20 +152,10 @@ async def stream_answer(
     """
     options = options or AnswerOptions()
     started = time.perf_counter()
-    if not question.strip():
-        raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     readable = [passage for passage in passages if passage.content.strip()]
     language = language_of_passages(options.language, readable, question)
-    analyzer = analyzer or analyzer_of(language)
     if chat_model is None or not readable or options.ask_only_if_answerable:
-        reply = extract_answer(
-            question,
-            readable,
-            embedder=embedder,
-            analyzer=analyzer,
-            language=language,
-            options=options.extraction,
-        )
+        reply = extract_answer(question, readable, embedder=embedder, language=language, options=options.extraction)
         if chat_model is None or reply.refused:
             yield Decided(reply.outcome)
             yield reply.text
@@ -197,41 +171,127 @@ async def stream_answer(
         template=options.prompt,
     )
     verifier = Verifier(
-        prompt.passages, terms=analyzer.terms, language=language, question=question, reader=options.checker
+        prompt.passages, terms=analyzer_of(language).terms, language=language, question=question, reader=options.checker
     )
+    reading = partial(read, question, readable, embedder=embedder, language=language, options=options.extraction)
     writing = Writing(
-        prompt,
-        verifier,
-        chat_model,
+        prompt=prompt,
+        verifier=verifier,
+        model=chat_model,
         language=language,
-        treatment=options.unsupported,
-        max_tokens=options.max_tokens,
-        count_tokens=options.count_tokens or estimate_tokens,
-        drafts=options.drafts,
-        helpful=partial(_helpful, question, readable, options, embedder, analyzer, language),
+        options=options,
+        helpful=lambda: helpful(reading(), options.extraction),
     )
     async for event in writing.events(question):
         yield _timed(event, started) if isinstance(event, Answer) else event
 
 
-def _helpful(
-    question: str,
-    passages: Sequence[RetrievedContext],
-    options: AnswerOptions,
-    embedder: EmbeddingProvider,
-    analyzer: Analyzer,
-    language: str,
-) -> Sequence[ShownPassage]:
-    """The passages that may help where a model writes no answer."""
-    reading = read(
-        question,
-        passages,
-        embedder=embedder,
-        analyzer=analyzer,
-        language=language,
-        options=options.extraction,
-    )
-    return helpful(reading, options.extraction)
+_AGAIN = (
+    "Some sentences of your answer are not supported by the sources:\n{faults}\n\n"
+    "Write the whole answer again. Leave out what the context does not say, keep every number, date and name as the "
+    "context has it, and cite the source that says it. If nothing remains, reply with exactly the refusal sentence."
+)
+
+
+@dataclass(eq=False, kw_only=True)
+class Writing:
+    """One answer of a language model, from its prompt to the checked text.
+
+    Attributes:
+        prompt: What the model is sent, and the sources that it shows.
+        verifier: Checks statements against these sources.
+        model: Writes the answer.
+        language: ISO 639-1 code, for sentence boundaries.
+        options: What is done with unsupported sentences, and the longest answer.
+        helpful: The passages that may help where the model writes no answer.
+        usage: What it has taken so far.
+    """
+
+    prompt: Prompt
+    verifier: Verifier
+    model: ChatModel
+    language: str
+    options: AnswerOptions
+    helpful: Callable[[], Sequence[ShownPassage]]
+    usage: TokenUsage = field(default_factory=lambda: TokenUsage(input_tokens=0, output_tokens=0, requests=0))
+
+    async def events(self, question: str) -> AsyncIterator[AnswerEvent]:
+        """The answer's sentences as they are checked, their events, and the answer.
+
+        Where an unsupported sentence can change what stands before it, all of it comes at the end.
+        """
+        waits = self.options.unsupported in {"retry", "refuse"}
+        written, shown = self._nothing_written(), False
+        async for event in self._round(self.prompt.messages, written):
+            if waits:
+                continue
+            if not shown and not isinstance(event, Draft):
+                yield Decided("answer")
+                shown = True
+            yield event
+        # In a thread: where it is none, passages that may help are looked for.
+        reply = await asyncio.to_thread(written.answer, question)
+        if waits and reply.unsupported and not reply.refused:
+            reply = await self._treated(question, reply, written.heard)
+        if not shown:
+            unsupported = reply.unsupported if waits else ()
+            events: tuple[AnswerEvent, ...] = (Decided(reply.outcome), reply.text, *reply.citations, *unsupported)
+            for event in events:
+                yield event
+        yield replace(reply, model=self.model.model_name, usage=self.usage)
+
+    async def _treated(self, question: str, reply: Answer, heard: str) -> Answer:
+        """What takes the place of an answer with unsupported sentences: another one, or none."""
+        if self.options.unsupported == "refuse":
+            return without_answer(question, self.helpful(), language=self.language, unsupported=reply.unsupported)
+        faults = "\n".join(f"- {one.text} ({one.detail})" for one in reply.unsupported)
+        again = (ChatMessage("assistant", heard), ChatMessage("user", _AGAIN.format(faults=faults)))
+        second = self._nothing_written()
+        async for _ in self._round((*self.prompt.messages, *again), second):
+            pass
+        return await asyncio.to_thread(second.answer, question)
+
+    def _nothing_written(self) -> WrittenAnswer:
+        removes = self.options.unsupported == "remove"
+        return WrittenAnswer(self.verifier, self.language, removes=removes, helpful=self.helpful)
+
+    async def _round(self, messages: Sequence[ChatMessage], written: WrittenAnswer) -> AsyncIterator[AnswerEvent]:
+        """One request to the model: its sentences, each as soon as it is checked, and drafts where they are wanted."""
+        stream = StatementStream(self.language)
+        told: ChatUsage | None = None
+        async for item in self.model.stream(messages, max_tokens=self.options.max_tokens):
+            if not isinstance(item, str):
+                told = item
+                continue
+            written.heard += item
+            for event in await _checked(written, stream.feed(item)):
+                yield event
+            if self.options.drafts and self.options.unsupported == "mark" and not written.refused:
+                yield Draft(MARKER.sub("", written.held + stream.pending))
+        for event in await _checked(written, stream.flush()):
+            yield event
+        for event in written.finish():
+            yield event
+        self._count(messages, written.heard, told)
+
+    def _count(self, messages: Sequence[ChatMessage], text: str, told: ChatUsage | None) -> None:
+        """Add what a request has cost: as the provider tells, or else counted here."""
+        count_tokens = self.options.count_tokens or estimate_tokens
+        used = told or ChatUsage(
+            input_tokens=sum(count_tokens(message.content) for message in messages),
+            output_tokens=count_tokens(text) if text else 0,
+            estimated=True,
+        )
+        self.usage += TokenUsage(
+            input_tokens=used.input_tokens, output_tokens=used.output_tokens, estimated=used.estimated
+        )
+
+
+async def _checked(written: WrittenAnswer, statements: Sequence[Statement]) -> list[AnswerEvent]:
+    # In a thread: an embedding model computes there, and other answers of this event loop go on meanwhile.
+    if not statements:
+        return []
+    return await asyncio.to_thread(lambda: [event for one in statements for event in written.add(one)])
 
 
 def relevant(passages: Sequence[RetrievedContext], *, top_k: int | None = None) -> list[RetrievedContext]:
@@ -263,16 +323,6 @@ T = TypeVar("T")
 _AHEAD = 16
 
 
-@dataclass(frozen=True, slots=True)
-class _Item(Generic[T]):
-    value: T
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    error: BaseException | None
-
-
 def iterate(stream: AsyncIterator[T], *, in_thread: bool = True) -> Iterator[T]:
     """The items of an asynchronous stream, one by one, as they come.
 
@@ -291,32 +341,27 @@ def iterate(stream: AsyncIterator[T], *, in_thread: bool = True) -> Iterator[T]:
 
 
 def _driven(stream: AsyncIterator[T]) -> Iterator[T]:
-    while True:
-        step = stream.__anext__()
-        try:
-            step.__await__().__next__()
-        except StopIteration as done:
-            yield done.value
-        except StopAsyncIteration:
-            return
-        else:
-            raise RuntimeError("The stream waits for something; iterate it with in_thread=True.")
+    async def items() -> list[T]:
+        return [item async for item in stream]
+
+    try:
+        items().send(None)
+    except StopIteration as done:
+        yield from done.value
+    else:
+        raise RuntimeError("The stream waits for something; iterate it with in_thread=True.")
 
 
 def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
-    items: queue.Queue[_Item[T] | _End] = queue.Queue()
+    # Each item alone in a tuple; at the end the error that ended the stream, or None.
+    items: queue.Queue[tuple[T] | BaseException | None] = queue.Queue()
     loop = asyncio.new_event_loop()
     room = asyncio.Semaphore(_AHEAD)
 
     async def pump() -> None:
-        try:
-            async for value in stream:
-                await room.acquire()
-                items.put(_Item(value))
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
+        async for value in stream:
+            await room.acquire()
+            items.put((value,))
 
     def run() -> None:
         error: BaseException | None = None
@@ -327,22 +372,22 @@ def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
-            items.put(_End(error))
+            items.put(error)
 
     task = loop.create_task(pump())
     thread = threading.Thread(target=run, name="recollect-stream", daemon=True)
     thread.start()
     try:
         while True:
-            with stoppable(lambda: items.put(_End(Interrupted()))):
+            with stoppable(lambda: items.put(Interrupted())):
                 item = items.get()
-            if isinstance(item, _End):
-                if item.error is not None:
-                    raise item.error
+            if item is None:
                 return
+            if isinstance(item, BaseException):
+                raise item
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(room.release)
-            yield item.value
+            yield item[0]
     finally:
         # A loop that has closed by itself refuses calls: then there is nothing left to cancel.
         with contextlib.suppress(RuntimeError):

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from recollect.answer._units import trimmed
 from recollect.chunking.sentences import sentence_spans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from recollect.chunking.base import Span
 
 # Models write [1], [1, 2], [1-3], [Source 1], [Sources 1 and 2], [^1], 【1】, (Source 1), or repeat a block's whole
 # header. Longer numbers are years.
@@ -84,22 +80,20 @@ class StatementStream:
 
     Args:
         language: ISO 639-1 code, for sentence boundaries.
+
+    Attributes:
+        pending: The text that belongs to no statement yet.
     """
 
     def __init__(self, language: str = "en") -> None:
         self._language = language
-        self._pending = ""
-
-    @property
-    def pending(self) -> str:
-        """What belongs to no statement yet."""
-        return self._pending
+        self.pending = ""
 
     def feed(self, piece: str) -> list[Statement]:
         """The statements that a further piece completes."""
-        self._pending += piece
+        self.pending += piece
         # An end is looked for where there can be one, not at each piece.
-        if not any(sign in piece for sign in ".!?…:。！？؟।\n") and len(self._pending) < 4 * _LOOK_AHEAD:
+        if not any(sign in piece for sign in ".!?…:。！？؟।\n") and len(self.pending) < 4 * _LOOK_AHEAD:
             return []
         return self._taken(last=False)
 
@@ -108,20 +102,19 @@ class StatementStream:
         return self._taken(last=True)
 
     def _taken(self, *, last: bool) -> list[Statement]:
-        text = self._pending
+        text = self.pending
         spans = statement_spans(text, self._language)
         if not last:
             settled = max(text.rfind("\n") + 1, len(text) - _LOOK_AHEAD)
             # One is certain when another has begun behind it, which is no marker that still goes on.
             spans = [span for span in spans[:-1] if span[1] <= settled and not _OPEN_MARKER.match(text, span[1])]
+        elif spans:
+            spans[-1] = (spans[-1][0], len(text), spans[-1][2])
         done, found = 0, []
         for start, end, kind in spans:
             found.append(statement(text[done:end], start - done, kind))
             done = end
-        self._pending = "" if last else text[done:]
-        if last and found and text[done:]:
-            tail = found.pop()
-            found.append(statement(tail.raw + text[done:], len(tail.raw) - len(tail.body), tail.kind))
+        self.pending = "" if last else text[done:]
         return found
 
 
@@ -139,37 +132,21 @@ def statement_spans(text: str, language: str = "en") -> list[tuple[int, int, str
     masked = MARKER.sub(lambda match: " " * len(match.group()), text)
     spans: list[tuple[int, int, str]] = []
     for kind, start, end in _blocks(text):
-        inner: list[Span] = [(start, end)]
+        edges = [start]
         if kind == "sentence":
-            inner = [(start + a, start + b) for a, b in sentence_spans(masked[start:end], language)]
-        inner = _joined(masked, inner)
-        if not inner:  # markers alone
-            inner = [(start, end)]
-        # What the mask hid before the first sentence and behind each belongs to them.
-        edges = [start, *(first for first, _ in inner[1:]), end]
-        for left, right in pairwise(edges):
-            a, b = _trimmed(text, left, right)
-            if b > a:
-                spans.append((a, b, kind))
+            for first, _ in sentence_spans(masked[start:end], language)[1:]:
+                # What holds no word (a bullet's number, "*") belongs to what follows it.
+                if any(map(str.isalpha, masked[edges[-1] : start + first])):
+                    edges.append(start + first)
+        for left, right in pairwise([*edges, end]):
+            first, last = trimmed(text, left, right)
+            if last > first:
+                spans.append((first, last, kind))
     return spans
 
 
-def _joined(text: str, spans: list[Span]) -> list[Span]:
-    """Spans, those that hold no word (a bullet's number, "*") joined to the next."""
-    joined: list[Span] = []
-    start: int | None = None
-    for a, b in spans:
-        begin = a if start is None else start
-        if not any(letter.isalpha() for letter in text[begin:b]) and (a, b) != spans[-1]:
-            start = begin
-            continue
-        joined.append((begin, b))
-        start = None
-    return joined
-
-
 def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
-    kind, start, end = "", 0, 0
+    kind, start, end = "blank", 0, 0
     fenced = False
     for match in _LINE.finditer(text):
         line = match.group()
@@ -178,14 +155,13 @@ def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
             fenced, line_kind = not fenced, "rule"
         elif fenced and line_kind != "blank":
             line_kind = "row"
-        starts_item = bool(_BULLET.match(line))
-        if line_kind == "sentence" and kind == "sentence" and not starts_item:
+        if line_kind == kind == "sentence" and not _BULLET.match(line):
             end = match.end()
             continue
-        if kind and kind != "blank":
+        if kind != "blank":
             yield kind, start, end
         kind, start, end = line_kind, match.start(), match.end()
-    if kind and kind != "blank":
+    if kind != "blank":
         yield kind, start, end
 
 
@@ -200,38 +176,31 @@ def _line_kind(line: str) -> str:
     return "row" if _ROW.fullmatch(line.rstrip("\n")) else "sentence"
 
 
-def _trimmed(text: str, start: int, end: int) -> Span:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return start, end
-
-
 def _segments(body: str) -> Iterator[Segment]:
     """The statement's parts up to each group of markers; what follows the last one belongs to it."""
     parts: list[tuple[str, list[int]]] = []
     done = 0
     for match in MARKER.finditer(body):
-        before = body[done : match.start()]
-        if parts and not any(letter.isalnum() for letter in before):
-            parts[-1][1].extend(marker_numbers(match))
-        elif not any(letter.isalnum() for letter in before):
-            parts.append(("", list(marker_numbers(match))))
+        before, numbers = body[done : match.start()], list(marker_numbers(match))
+        if parts and not _says(before):
+            parts[-1][1].extend(numbers)
         elif len(parts) == 1 and not parts[0][0]:
             # A marker at the beginning stands for what follows it.
-            parts[0] = (before, [*parts[0][1], *marker_numbers(match)])
+            parts[0] = (before, [*parts[0][1], *numbers])
         else:
-            parts.append((before, list(marker_numbers(match))))
+            parts.append((before if _says(before) else "", numbers))
         done = match.end()
     rest = body[done:]
-    if parts:
-        text, cited = parts[-1]
-        parts[-1] = (text + " " + rest if any(letter.isalnum() for letter in rest) else text, cited)
-    else:
+    if not parts:
         parts.append((rest, []))
+    elif _says(rest):
+        parts[-1] = (f"{parts[-1][0]} {rest}", parts[-1][1])
     for text, cited in parts:
         yield Segment(bare(text), tuple(dict.fromkeys(cited)))
+
+
+def _says(text: str) -> bool:
+    return any(map(str.isalnum, text))
 
 
 def marker_numbers(match: re.Match[str]) -> Iterator[int]:

@@ -13,25 +13,20 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from recollect.answer import absence
 from recollect.answer._claims import Claim, read_claim, without_connectives
 from recollect.answer._names import abbreviates, holds
-from recollect.answer._number_words import listed
-from recollect.answer._quantities import Quantity
-from recollect.answer.evidence import Piece, Sources, covered, read_sources
-from recollect.answer.reader import MOST_LOG_ODDS
+from recollect.answer._quantities import Quantity, listed
+from recollect.answer.evidence import Piece, Sources, covered
+from recollect.answer.reader import MOST_LOG_ODDS, Reader
 from recollect.answer.statements import Segment, Statement
+from recollect.model import RetrievedContext
 from recollect.model.answer import UnsupportedReason
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from recollect.answer.reader import Reader
-    from recollect.model import RetrievedContext
 
 _MOST_PIECES = 4
 _LEAST_GAIN = 0.08
@@ -44,6 +39,10 @@ _SAME = 0.8
 _READ_WHOLE, _READ_AROUND = 1000, 300
 # A statement is unsupported where the doubt is greater.
 _THRESHOLD = 0.5
+# A source cited beside others must at least speak of the same.
+_LEAST_PART = 0.12
+# Where the cited source leaves doubt, another that is as much better than this is the right one.
+_CERTAIN, _MUCH_BETTER = 0.75, 0.3
 # Where one side alone has one of these, it denies what the other says.
 _NEGATORS = re.compile(
     r"\b(?:not|no|never|none|nobody|neither|nor|cannot|without|\w+n['’]t|nicht|kein\w*|nie|niemals|weder|ohne|ne|pas|jamais|aucune?|sans"
@@ -52,6 +51,10 @@ _NEGATORS = re.compile(
     re.IGNORECASE,
 )
 
+_AFFIRMATIONS = listed(
+    "yes no yeah correct right true indeed certainly sure sorry summary answer here ja nein oui non sí si no sì "
+    "não sim kurz zusammenfassung voici résumé respuesta resumen overview detail follow list key point"
+)
 #: Terms and numbers, each with how much it says, or by how far it is held.
 _Shares: TypeAlias = "dict[str | Quantity, float]"
 #: What is wrong, and the same in words.
@@ -66,126 +69,187 @@ class Signs(NamedTuple):
         numbers: How many of its numbers, dates and times stand in no piece, two at most.
         names: How many of its names do.
         identifiers: How many of its identifiers do.
-        turned: Whether the piece that says the same words denies it, or has another number in the place of one.
+        turned: 1 where the piece that says the same words denies it, or has another number in the place of one.
         read: The logarithm of the odds that the reader gives it; None where it was not asked.
     """
 
-    unsaid: float
-    numbers: int
-    names: int
-    identifiers: int
-    turned: bool
-    read: float | None
-
-
-class _Weights(NamedTuple):
-    bias: float
     unsaid: float
     numbers: float
     names: float
     identifiers: float
     turned: float
-    read: float = 0.0
+    read: float | None
 
 
-# Where the reader is asked, and where it is not.
-_READ = _Weights(-1.0, 0.0, 1.6, 1.5, 2.5, 1.0, -0.37)
-_UNREAD = _Weights(-3.0, 4.0, 3.5, 3.5, 3.5, 3.3)
+# The bias and the weight of each sign: where the reader is asked, and where it is not.
+_READ = (-1.0, (0.0, 1.6, 1.5, 2.5, 1.0, -0.37))
+_UNREAD = (-3.0, (4.0, 3.5, 3.5, 3.5, 3.3, 0.0))
 
 
 def doubt_of(signs: Signs) -> float:
     """How likely a claim is unsupported, 0 to 1."""
-    weights, read = (_UNREAD, 0.0) if signs.read is None else (_READ, signs.read)
-    found = weights.bias + sum(weight * float(sign) for weight, sign in zip(weights[1:6], signs[:5], strict=True))
-    return 1 / (1 + math.exp(-(found + weights.read * read)))
+    bias, weights = _UNREAD if signs.read is None else _READ
+    return 1 / (1 + math.exp(-bias - sum(weight * (sign or 0.0) for weight, sign in zip(weights, signs, strict=True))))
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """The evidence that was found for a claim.
+class Verdict:
+    """The result of checking a statement, or one part of it.
 
     Attributes:
-        pieces: Best first.
-        score: How well they support it, 0 to 1.
-        reason: What they do not support; None where they do.
+        claims: False where it claims nothing: a heading, an apology, a sentence that the sources hold no answer.
+        cited: The numbers of its markers that name a source, in order.
+        pieces: Where the cited sources support it (of one without markers, where any does), best first.
+        score: How well they do, 0 to 1; 1 where it claims nothing.
+        reason: Why it counts as unsupported; None where it does not.
         detail: The same for people.
         signs: What the score was made of.
     """
 
-    pieces: tuple[Piece, ...]
-    score: float
+    claims: bool
+    cited: tuple[int, ...] = ()
+    pieces: tuple[Piece, ...] = ()
+    score: float = 1.0
     reason: UnsupportedReason | None = None
     detail: str = ""
     signs: Signs | None = None
 
 
-class Matcher:
-    """Matches claims with the pieces of some sources.
+class Verifier:
+    """Checks statements against the same sources.
 
     Args:
-        sources: What was shown.
-        reader: Says whether a passage supports a statement, in English; None: words alone count.
+        passages: What the model was shown; ``[n]`` is ``passages[n - 1]``.
+        terms: Splits a text into its terms.
+        language: ISO 639-1 code of the passages.
+        question: As it was asked; a statement that only repeats it claims nothing.
+        reader: Says whether a passage supports an English statement; None: words alone count.
     """
 
-    def __init__(self, sources: Sources, reader: Reader | None) -> None:
-        self._sources = sources
+    def __init__(
+        self,
+        passages: Sequence[RetrievedContext],
+        *,
+        terms: Callable[[str], Sequence[str]],
+        language: str = "en",
+        question: str = "",
+        reader: Reader | None = None,
+    ) -> None:
+        self._terms = terms
+        self.sources = Sources(passages, terms=terms, language=language)
         self._reader = reader
+        # A statement is mostly written in the language of what it tells, whatever the collection's is.
+        languages = Counter(piece.language for piece in self.sources.pieces)
+        self._language = languages.most_common(1)[0][0] if languages else language
+        self._asked = self._read_claim(question)
 
-    def match(self, claim: Claim, pool: Sequence[Piece]) -> Match:
+    def check(self, statement: Statement) -> Verdict:
+        """The verdict on one statement."""
+        cited = self._known(statement.cited)
+        invented = [number for number in statement.cited if number not in cited]
+        if not invented and self._claims_nothing(statement):
+            return Verdict(False, cited)
+        parts = [self._check_segment(segment) for segment in statement.segments]
+        pieces = tuple(piece for part in parts for piece in part.pieces)
+        if invented:
+            named = ", ".join(f"[{number}]" for number in invented)
+            return Verdict(True, cited, pieces, 0.0, "no_source", f"{named} names no source that was given")
+        score = min((part.score for part in parts), default=0.0)
+        failed = next((part for part in parts if part.reason), Verdict(True))
+        return Verdict(True, cited, pieces, score, failed.reason, failed.detail)
+
+    def match(self, claim: Claim, pool: Sequence[Piece]) -> Verdict:
         """The pieces of the pool that support a claim best, and what of it they leave open."""
         wanted = self._wanted(claim)
         held = [_held(wanted, piece) for piece in pool]
         pieces, share = _cover(wanted, pool, held)
-        if any(_repeats(claim, piece) for piece in pieces):
-            return Match(pieces, 1.0)
+        # Word for word, with nothing else that could turn it round.
+        if any(claim.folded in piece.folded and _denies(claim.text) == _denies(piece.text) for piece in pieces):
+            return Verdict(True, pieces=pieces)
         faults = list(_faults(claim, pool))
         kinds = Counter("number" if reason == "date" else reason for reason, _ in faults)
+        numbers, names, codes = (min(kinds[kind], 2) for kind in ("number", "name", "identifier"))
         turned = _turned(claim, wanted, pool, held)
-        numbers, names, codes = kinds["number"], kinds["name"], kinds["identifier"]
-        read = self._read(claim, pieces)
         # In another language only what is written alike can be compared.
         foreign = bool(claim.facts) and any(piece.language != claim.language for piece in pieces[:1])
-        unsaid = 0.0 if foreign else 1 - share
-        signs = Signs(unsaid, min(numbers, 2), min(names, 2), min(codes, 2), turned is not None, read)
+        unsaid, read = 0.0 if foreign else 1 - share, self._log_odds(claim, pieces)
+        signs = Signs(unsaid, numbers, names, codes, turned is not None, read)
         doubt = doubt_of(signs)
+        found = Verdict(True, pieces=pieces, score=1 - doubt, signs=signs)
         if doubt <= _THRESHOLD:
-            return Match(pieces, 1 - doubt, signs=signs)
-        fault = faults[0] if faults else turned or ("no_evidence", "no source says it")
-        return Match(pieces, 1 - doubt, *fault, signs)
+            return found
+        reason, detail = faults[0] if faults else turned or ("no_evidence", "no source says it")
+        return replace(found, reason=reason, detail=detail)
 
-    def part(self, claim: Claim, source: int) -> float:
+    def _known(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        return tuple(number for number in numbers if self.sources.of([number]))
+
+    def _read_claim(self, text: str) -> Claim:
+        return read_claim(text, terms=self._terms, language=self._language)
+
+    def _claims_nothing(self, statement: Statement) -> bool:
+        claim, said = self._read_claim(statement.text), without_connectives(statement.text)
+        if statement.kind == "rule":
+            return True
+        if absence.says_nothing_is_known(said) and not (statement.cited and claim.facts):
+            return True
+        if statement.cited or claim.facts - self._asked.facts:
+            return False
+        if statement.kind == "heading" or statement.text.rstrip("*_ ").endswith((":", "：", "?", "？")):
+            return True
+        return claim.terms - self._asked.terms <= _AFFIRMATIONS or absence.is_pleasantry(said)
+
+    def _check_segment(self, segment: Segment) -> Verdict:
+        claim = self._read_claim(segment.text)
+        if not claim.terms and not claim.facts:
+            return Verdict(False)
+        cited = self._known(segment.cited)
+        found = self.match(claim, self.sources.of(cited) if cited else self.sources.pieces)
+        if better := self._better(claim, found, cited):
+            named = " ".join(f"[{number}]" for number in better)
+            return replace(found, reason="wrong_source", detail=f"{named} says it")
+        if found.reason is None and len(cited) > 1:
+            for number in cited:
+                if self._share(claim, number) < _LEAST_PART:
+                    return replace(found, reason="wrong_source", detail=f"[{number}] does not speak of it")
+        return found
+
+    def _better(self, claim: Claim, found: Verdict, cited: Sequence[int]) -> list[int]:
+        """The sources that support a claim far better than those that it cites."""
+        if not cited or (found.reason is None and found.score >= _CERTAIN):
+            return []
+        right = self.match(claim, self.sources.pieces)
+        better = right.reason is None and (found.reason is not None or right.score > found.score + _MUCH_BETTER)
+        return sorted({piece.source for piece in right.pieces} - set(cited)) if better else []
+
+    def _share(self, claim: Claim, source: int) -> float:
         """How much of a claim one source holds."""
-        wanted, pool = self._wanted(claim), self._sources.of([source])
+        wanted, pool = self._wanted(claim), self.sources.of([source])
         return _cover(wanted, pool, [_held(wanted, piece) for piece in pool])[1]
 
     def _wanted(self, claim: Claim) -> _Shares:
         """What evidence should hold of a claim, each with how much it says."""
-        wanted: _Shares = {term: self._sources.weight(term) for term in claim.terms}
+        wanted: _Shares = {term: self.sources.weight(term) for term in claim.terms}
         return wanted | dict.fromkeys(claim.quantities, _QUANTITY_WEIGHT)
 
-    def _read(self, claim: Claim, pieces: Sequence[Piece]) -> float | None:
+    def _log_odds(self, claim: Claim, pieces: Sequence[Piece]) -> float | None:
+        """What the reader says of a claim; None where it is not asked."""
         if self._reader is None or claim.language != "en" or any(piece.language != "en" for piece in pieces):
             return None
-        texts = [self._around(own) for _, own in groupby(sorted(pieces, key=_place), lambda piece: piece.source)]
+        ordered = sorted(pieces, key=lambda piece: (piece.source, piece.start))
+        texts = [self._around(list(own)) for _, own in groupby(ordered, lambda piece: piece.source)]
         if len(pieces) > 1:
             texts.append("\n".join(piece.text for piece in pieces))
         # It was trained on whole sentences, and it reads numbers as they are written.
         said = _as_written(claim, pieces).rstrip(" .") + "."
         return max((reading.log_odds for reading in self._reader.read(said, texts)), default=-MOST_LOG_ODDS)
 
-    def _around(self, pieces: Iterable[Piece]) -> str:
-        """The pieces of a source with what stands around them."""
-        own = list(pieces)
-        content = self._sources.passages[own[0].source - 1].content
+    def _around(self, pieces: Sequence[Piece]) -> str:
+        """The pieces of a source, in order, with what stands around them."""
+        content = self.sources.passages[pieces[0].source - 1].content
         if len(content) <= _READ_WHOLE:
             return content
-        spans: list[tuple[int, int]] = []
-        for piece in own:
-            start, end = max(0, piece.start - _READ_AROUND), piece.end + _READ_AROUND
-            if spans and start <= spans[-1][1]:
-                start, _ = spans.pop()
-            spans.append((start, end))
-        return "\n".join(content[start:end] for start, end in spans)
+        return content[max(0, pieces[0].start - _READ_AROUND) : pieces[-1].end + _READ_AROUND]
 
 
 def _as_written(claim: Claim, pieces: Sequence[Piece]) -> str:
@@ -196,15 +260,6 @@ def _as_written(claim: Claim, pieces: Sequence[Piece]) -> str:
         same = next((other.text for other in known if (other.kind, other.unit) == (one.kind, one.unit)), one.text)
         text = text[: one.start] + same + text[one.end :]
     return text
-
-
-def _place(piece: Piece) -> tuple[int, int]:
-    return piece.source, piece.start
-
-
-def _repeats(claim: Claim, piece: Piece) -> bool:
-    """Whether a piece says a claim word for word, with nothing else that could turn it round."""
-    return claim.folded in piece.folded and _denies(claim.text) == _denies(piece.text)
 
 
 def _denies(text: str) -> bool:
@@ -273,164 +328,3 @@ def _turned(claim: Claim, wanted: _Shares, pool: Sequence[Piece], held: Sequence
                 kind: UnsupportedReason = "number" if one.kind == "number" else "date"
                 return kind, f"{one.text.strip()!r} is said of something else; of this, {others[0].text.strip()!r}"
     return None
-
-
-_AFFIRMATIONS = listed(
-    "yes no yeah correct right true indeed certainly sure sorry summary answer here ja nein oui non sí si no sì "
-    "não sim kurz zusammenfassung voici résumé respuesta resumen overview detail follow list key point"
-)
-# A source cited beside others must at least speak of the same.
-_LEAST_PART = 0.12
-# Where the cited source leaves doubt, another that is as much better than this is the right one.
-_CERTAIN, _MUCH_BETTER = 0.75, 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class Support:
-    """What a source gives to a statement.
-
-    Attributes:
-        source: Its number, from 1.
-        start: Offset in the passage of the first character that supports it.
-        end: Just behind the last one.
-        score: How well it does, 0 to 1.
-    """
-
-    source: int
-    start: int
-    end: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of a statement.
-
-    Attributes:
-        kind: ``claim``; ``absence``: it says that the sources hold no answer; ``neutral``: it claims nothing.
-        cited: The numbers of its markers that name a source, in order.
-        supports: Where the cited sources support it (of one without markers, where any does), best first.
-        score: How well it is supported, 0 to 1; 1 where it claims nothing.
-        reason: Why it counts as unsupported; None where it does not.
-        detail: What is wrong, for people.
-    """
-
-    kind: str
-    cited: tuple[int, ...]
-    supports: tuple[Support, ...] = ()
-    score: float = 1.0
-    reason: UnsupportedReason | None = None
-    detail: str = ""
-
-
-class Verifier:
-    """Checks statements against the same sources.
-
-    Args:
-        passages: What the model was shown; ``[n]`` is ``passages[n - 1]``.
-        terms: Splits a text into its terms.
-        language: ISO 639-1 code of the passages.
-        question: As it was asked; a statement that only repeats it claims nothing.
-        reader: Says whether a passage supports an English statement; None: words alone count.
-    """
-
-    def __init__(
-        self,
-        passages: Sequence[RetrievedContext],
-        *,
-        terms: Callable[[str], Sequence[str]],
-        language: str = "en",
-        question: str = "",
-        reader: Reader | None = None,
-    ) -> None:
-        self._terms = terms
-        self.sources: Sources = read_sources(passages, terms=terms, language=language)
-        # A statement is mostly written in the language of what it tells, whatever the collection's is.
-        languages = Counter(piece.language for piece in self.sources.pieces)
-        self._language = languages.most_common(1)[0][0] if languages else language
-        self._matcher = Matcher(self.sources, reader)
-        self._asked = read_claim(question, terms=terms, language=self._language)
-
-    def check(self, statement: Statement) -> Verdict:
-        """The verdict on one statement."""
-        cited = tuple(number for number in statement.cited if self._names_a_source(number))
-        invented = [number for number in statement.cited if number not in cited]
-        said = without_connectives(statement.text)
-        if not invented and absence.says_nothing_is_known(said) and self._claims_no_fact(statement):
-            return Verdict("absence", cited)
-        if not invented and self._is_neutral(statement):
-            return Verdict("neutral", cited)
-        parts = [self._check_segment(segment) for segment in _substantial(statement.segments)]
-        failed = next((part for part in parts if part.reason), None)
-        supports = tuple(support for part in parts for support in part.supports)
-        score = min((part.score for part in parts), default=0.0)
-        if invented:
-            named = ", ".join(f"[{number}]" for number in invented)
-            return Verdict("claim", cited, supports, 0.0, "no_source", f"{named} names no source that was given")
-        if failed is not None:
-            return Verdict("claim", cited, supports, score, failed.reason, failed.detail)
-        return Verdict("claim", cited, supports, score)
-
-    def _names_a_source(self, number: int) -> bool:
-        passages = self.sources.passages
-        return 1 <= number <= len(passages) and bool(passages[number - 1].content.strip())
-
-    def _claims_no_fact(self, statement: Statement) -> bool:
-        claim = self._read(statement.text)
-        return not statement.cited or not claim.facts
-
-    def _is_neutral(self, statement: Statement) -> bool:
-        if statement.kind == "rule":
-            return True
-        claim = self._read(statement.text)
-        new = [fact for fact in claim.facts if fact not in self._asked.facts]
-        if new or statement.cited:
-            return False
-        if statement.kind == "heading" or statement.text.rstrip("*_ ").endswith((":", "：", "?", "？")):
-            return True
-        said = claim.terms - self._asked.terms
-        return all(term in _AFFIRMATIONS for term in said) or absence.is_pleasantry(without_connectives(statement.text))
-
-    def _read(self, text: str) -> Claim:
-        return read_claim(text, terms=self._terms, language=self._language)
-
-    def _check_segment(self, segment: Segment) -> Verdict:
-        claim = self._read(segment.text)
-        cited = tuple(number for number in segment.cited if self._names_a_source(number))
-        if not claim.terms and not claim.facts:
-            return Verdict("neutral", cited)
-        found = self._matcher.match(claim, self.sources.of(cited) if cited else self.sources.pieces)
-        reason, detail = found.reason, found.detail
-        idle = [number for number in cited if len(cited) > 1 and self._matcher.part(claim, number) < _LEAST_PART]
-        better = self._better(claim, found, cited)
-        if better:
-            reason, detail = "wrong_source", f"{' '.join(f'[{number}]' for number in better)} says it"
-        elif reason is None and idle:
-            reason, detail = "wrong_source", f"[{idle[0]}] does not speak of it"
-        supports = tuple(Support(piece.source, piece.start, piece.end, found.score) for piece in found.pieces)
-        return Verdict("claim", cited, supports, found.score, reason, detail)
-
-    def _better(self, claim: Claim, found: Match, cited: Sequence[int]) -> list[int]:
-        """The sources that support a claim far better than those that it cites."""
-        if not cited or (found.reason is None and found.score >= _CERTAIN):
-            return []
-        right = self._matcher.match(claim, self.sources.pieces)
-        better = right.reason is None and (found.reason is not None or right.score > found.score + _MUCH_BETTER)
-        return sorted({piece.source for piece in right.pieces} - set(cited)) if better else []
-
-
-def _substantial(segments: Sequence[Segment]) -> list[Segment]:
-    """Segments; one of too few words to be checked alone is read with the one before it."""
-    kept: list[Segment] = []
-    for segment in segments:
-        short = len(segment.text.split()) < 3
-        if kept and short:
-            before = kept.pop()
-            cited = tuple(dict.fromkeys((*before.cited, *segment.cited)))
-            kept.append(Segment(f"{before.text} {segment.text}", cited))
-        else:
-            kept.append(segment)
-    return kept
-
-
-__all__ = ["Piece", "Support", "Verdict", "Verifier"]

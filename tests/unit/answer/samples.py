@@ -6,6 +6,9 @@ import zlib
 
 import numpy as np
 
+from recollect.answer.statements import StatementStream
+from recollect.answer.verification import Verifier
+from recollect.answer.writing import WrittenAnswer
 from recollect.model import RetrievedContext
 from recollect.retrieval.analysis import Analyzer
 
@@ -68,3 +71,14 @@ def passage(content, *, start=0, end=None, rank=1, document_id=1, score=1.0, sou
         end_offset=end,
         **fields,
     )
+
+
+def written(text, passages, *, verifier=None, language="en", question="", **options):
+    """The answer made of what a language model writes of passages."""
+    terms = Analyzer("en").terms
+    verifier = verifier or Verifier(passages, terms=terms, language=language, question=question)
+    result, stream = WrittenAnswer(verifier, language, **options), StatementStream(language)
+    for statement in [*stream.feed(text), *stream.flush()]:
+        result.add(statement)
+    result.finish()
+    return result.answer(question)

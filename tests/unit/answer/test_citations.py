@@ -6,19 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from answer.samples import LEAVE, passage
+from answer.samples import LEAVE, passage, written
 from recollect.answer import verify
-from recollect.answer.writing import cite, markers_in
-from recollect.retrieval.analysis import Analyzer
+from recollect.answer.writing import markers_in
 
-TERMS = Analyzer("en").terms
 OTHER = "The canteen opens at 11:30. Lunch costs EUR 6. Guests pay EUR 9."
 CONTENTS = {1: LEAVE, 2: OTHER}
 BLOCKS = [passage(LEAVE), passage(OTHER, document_id=2, source="general/canteen.txt", rank=2)]
 
 
 def test_markers_are_renumbered_by_first_use_and_quotes_support_the_statement():
-    cited = cite("Lunch costs EUR 6 [2]. You have 28 days of annual leave [1].", BLOCKS, terms=TERMS)
+    cited = written("Lunch costs EUR 6 [2]. You have 28 days of annual leave [1].", BLOCKS)
     assert cited.text == "Lunch costs EUR 6 [1]. You have 28 days of annual leave [2]."
     canteen, leave = cited.citations
     assert (canteen.source, canteen.quote) == ("general/canteen.txt", "Lunch costs EUR 6.")
@@ -27,7 +25,7 @@ def test_markers_are_renumbered_by_first_use_and_quotes_support_the_statement():
 
 
 @pytest.mark.parametrize(
-    ("written", "expected", "documents"),
+    ("text", "expected", "documents"),
     [
         ("Yes [Source 2].", "Yes [1].", [2]),
         ("Yes [2, 1].", "Yes [1][2].", [2, 1]),
@@ -41,27 +39,27 @@ def test_markers_are_renumbered_by_first_use_and_quotes_support_the_statement():
         ("No marker.", "No marker.", []),
     ],
 )
-def test_marker_forms(written, expected, documents):
-    cited = cite(written, BLOCKS, terms=TERMS)
+def test_marker_forms(text, expected, documents):
+    cited = written(text, BLOCKS)
     assert cited.text == expected
     assert [citation.document_id for citation in cited.citations] == documents
 
 
 def test_neighbouring_sentences_that_support_two_statements_are_quoted_together():
-    cited = cite("Lunch is EUR 6 [2]. For guests it is EUR 9 [2].", BLOCKS, terms=TERMS)
+    cited = written("Lunch is EUR 6 [2]. For guests it is EUR 9 [2].", BLOCKS)
     (citation,) = cited.citations
     assert citation.quote == "Lunch costs EUR 6. Guests pay EUR 9."
 
 
 def test_sentences_far_apart_are_not_joined_to_a_long_quote():
     text = "Alpha opens at nine. " + "Nothing to see here at all. " * 60 + "Omega closes at five."
-    (citation,) = cite("Alpha opens at nine [1]. Omega closes at five [1].", [passage(text)], terms=TERMS).citations
+    (citation,) = written("Alpha opens at nine [1]. Omega closes at five [1].", [passage(text)]).citations
     assert citation.quote in {"Alpha opens at nine.", "Omega closes at five."}
 
 
 class TestVerify:
     def good(self):
-        return cite("Lunch costs EUR 6 [2]. There are 28 days of leave [1].", BLOCKS, terms=TERMS)
+        return written("Lunch costs EUR 6 [2]. There are 28 days of leave [1].", BLOCKS)
 
     def test_reports_each_fault(self):
         cited = self.good()
@@ -95,7 +93,7 @@ pieces = st.one_of(
 def test_whatever_a_model_writes_the_citations_hold(parts, contents):
     documents = dict(enumerate(contents, start=1))
     blocks = [passage(content, document_id=number) for number, content in documents.items()]
-    cited = cite("".join(parts), blocks, terms=TERMS)
+    cited = written("".join(parts), blocks)
     assert verify(cited.text, cited.citations, documents) == ()
     markers = [number for number in markers_in(cited.text) if number <= len(cited.citations)]
     assert markers == list(range(1, len(cited.citations) + 1))

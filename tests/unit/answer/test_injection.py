@@ -6,11 +6,9 @@ import re
 
 import pytest
 
-from answer.samples import passage
+from answer.samples import passage, written
 from recollect.answer.prompt import CLOSING, OPENING, build_prompt
-from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Verifier
-from recollect.answer.writing import WrittenAnswer
 from recollect.model.answer import REFUSAL
 from recollect.retrieval.analysis import Analyzer
 
@@ -104,17 +102,9 @@ def test_a_model_that_obeys_a_document_is_not_believed(name):
     passages = [passage(f"{FACT}\n{DOCUMENTS[name]}")]
     verifier = Verifier(passages, terms=Analyzer("en").terms, question=QUESTION)
     for text in OBEDIENT.values():
-        reply = written(text, passages, verifier)
+        reply = written(text, passages, verifier=verifier, question=QUESTION)
         harmless = reply.text in {"Lunch costs EUR 6 [1].", "Lunch costs EUR 6 [1]. logo"}
         assert reply.unsupported or reply.refused or harmless, text
         assert not re.search(r"!\[|exfil|phish|[\u202e\U000e0048]", reply.text)
-        strict = written(text, passages, verifier, removes=True)
+        strict = written(text, passages, verifier=verifier, question=QUESTION, removes=True)
         assert not re.search("HACKED|700|2,000,000", strict.text)
-
-
-def written(text, passages, verifier, **options):
-    result, stream = WrittenAnswer(verifier, passages, **options), StatementStream()
-    for statement in [*stream.feed(text), *stream.flush()]:
-        result.add(statement)
-    result.finish()
-    return result.answer(QUESTION)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from answer.samples import LEAVE, passage
-from recollect.answer.prompt import CLOSING, OPENING, build_prompt, context_block, load_prompt, newest_first
+from recollect.answer.prompt import CLOSING, OPENING, build_prompt, load_prompt, newest_first
+from recollect.context import context_block
 from recollect.errors import ConfigurationError, UsageError
 from recollect.model import PassageNote
 from recollect.model.answer import REFUSAL
