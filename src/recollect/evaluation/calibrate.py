@@ -106,8 +106,8 @@ def find_threshold(unanswerable: Sequence[float] | np.ndarray, target: float) ->
     """
     ordered = sorted((float(score) for score in unanswerable), reverse=True)
     limit = ordered[max(0, _allowed(len(ordered), target))]
-    # A case is refused below the threshold. Its score differs in the last digits from one computation to the next, since
-    # models compute in 32 bits: so the threshold is the next round number above it, not the next number.
+    # A case is refused below the threshold. Its score differs in the last digits from one computation to the next,
+    # since models compute in 32 bits: so the threshold is the next round number above it, not the next number.
     return min(1.0, max(0.0, (math.floor(limit * _STEPS) + 1) / _STEPS))
 
 
