@@ -8,7 +8,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 
-from recollect.answer._quantities import LETTERS, NUMBERS, SCALES, UNITS, listed
+from recollect.answer._quantities import LETTERS, NUMBERS, SCALES, UNITS, WEEKDAYS, listed
 from recollect.languages.stopwords import stopwords
 
 # Addresses of pages and people, telephone numbers, versions, and words that may be codes. No part can be read in two
@@ -89,7 +89,8 @@ def names(text: str, *, language: str = "en") -> list[Name]:
         if UNITS.get(folded, "").isupper() or folded in SCALES or (folded in common and not acronym):
             continue
         # At the beginning of a sentence a capital letter means nothing.
-        if _BEGINS.search(text, 0, match.start()) and not (acronym and len(word) <= 6):
+        certain = (acronym and len(word) <= 6) or folded in WEEKDAYS
+        if _BEGINS.search(text, 0, match.start()) and not certain:
             continue
         follows_noun = preceding[:1].isupper() and not _BEGINS.search(text, 0, match.start() - len(preceding) - 1)
         if language == "de" and not acronym and preceding.casefold() not in _NAMING and not follows_noun:

@@ -39,6 +39,10 @@ JOINERS = listed(_DATA["words"]["joiners"])
 #: Words of numbers that are other words too: they offer their number, and ask for none.
 AMBIGUOUS = listed(_DATA["words"]["ambiguous"])
 MONTHS = {word: int(month) for word, month in _by_word(_DATA["months"]).items()}
+#: Hours that have a name.
+HOURS = {word: int(hour) for word, hour in _by_word(_DATA["hours"]).items()}
+#: Names that a capital letter makes certain at the beginning of a sentence too.
+WEEKDAYS = listed(_DATA["words"]["weekdays"])
 #: Units of measure by the words and signs that stand behind a number.
 UNITS = _by_word(_DATA["units"])
 #: Units that are one another's multiples: the base (empty: none), and how many of it.
@@ -65,13 +69,11 @@ _DATES = [
         rf"(?<![\d.])(?P<d>\d\d?)(?P<mark>[./-])(?P<m>\d\d?)(?P=mark)(?P<y>{_YEAR}|\d\d)?(?!\d)",
     )
 ]
-_TIMES = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"(?<![\d:.,])(?P<h>[01]?\d|2[0-4])(?:[:h.](?P<m>[0-5]\d))?\s*(?:(?P<half>[ap])\.?\s?m\b\.?|uhr\b|o'clock)",
-        r"(?<![\d:.,])(?P<h>[01]?\d|2[0-4])[:h](?P<m>[0-5]\d)(?::[0-5]\d)?(?![\d:])",
-    )
-]
+_TIME = re.compile(
+    r"(?<![\d:.,])(?P<h>[01]?\d|2[0-4])(?:(?:[:h.](?P<m>[0-5]\d))?\s*(?:(?P<half>[ap])\.?\s?m\b\.?|uhr\b|o'clock)"
+    rf"|[:h](?P<n>[0-5]\d)(?::[0-5]\d)?(?![\d:]))|\b(?:{'|'.join(HOURS)})\b",
+    re.IGNORECASE,
+)
 #: Letters of scripts that separate words by spaces: digits after them are part of a code, not a number.
 LETTERS = "A-Za-z\u00aa-\u024f\u0370-\u052f"
 _PLAIN = r"\d+(?:[.,]\d+)?"
@@ -180,14 +182,13 @@ def _dates(text: str) -> Iterator[Quantity]:
 
 
 def _times(text: str) -> Iterator[Quantity]:
-    for pattern in _TIMES:
-        for match in pattern.finditer(text):
-            part = match.groupdict()
-            hour, half = int(part["h"]), (part.get("half") or "").casefold()
-            if half and hour <= 12:
-                hour = hour % 12 + (12 if half == "p" else 0)
-            value = Fraction(hour * 60 + int(part["m"] or 0))
-            yield Quantity(match.start(), match.end(), match.group(), "time", values=frozenset({value}))
+    for match in _TIME.finditer(text):
+        part = match.groupdict()
+        hour = int(part["h"] or HOURS[match.group().casefold()])
+        if part["half"] and hour <= 12:
+            hour = hour % 12 + 12 * (part["half"] in "Pp")
+        value = Fraction(hour % 24 * 60 + int(part["m"] or part["n"] or 0))
+        yield Quantity(match.start(), match.end(), match.group(), "time", values=frozenset({value}))
 
 
 def _numbers(text: str) -> Iterator[Quantity]:
@@ -268,7 +269,7 @@ def _in_words(words: Sequence[str], language: str) -> tuple[int, Fraction]:
     """Return how many of the words, from the first on, are one number, and its value."""
     total, part, last, length = Fraction(0), Fraction(0), Fraction(0), 0
     for place, word in enumerate(words):
-        value = word_value(word, language)
+        value = _value(word, language)
         if value is None:
             if length and word in JOINERS:
                 continue
@@ -292,16 +293,13 @@ def _continues(before: Fraction, value: Fraction) -> bool:
     return (before >= 100 and value < 100) or (20 <= before < 100 and before % 10 == 0 and value < 10)
 
 
-@lru_cache(maxsize=16_384)
-def word_value(word: str, language: str) -> Fraction | None:
+def _value(word: str, language: str) -> Fraction | None:
     """Return the value of a number word, also of one composed of tens and ones; None for other words."""
-    if word in NUMBERS[language]:
-        return NUMBERS[language][word]
-    *most, ones = [part for part in word.split("-") if part not in JOINERS] or [""]
-    tens = "-".join(most)
+    known = NUMBERS[language]
+    tens, _, ones = word.rpartition("-")
     if language == "de":
         ones, _, tens = word.partition("und")
-    greater, smaller = NUMBERS[language].get(tens), NUMBERS[language].get(ones)
-    if greater is None or smaller is None or not _continues(greater, smaller):
-        return None
-    return greater + smaller
+    greater, smaller = known.get(tens.removesuffix("-et")), known.get(ones)
+    if greater and smaller and _continues(greater, smaller):
+        return greater + smaller
+    return known.get(word)

@@ -160,6 +160,8 @@ def test_what_is_checked(text, expected):
         ("Сотрудники получают отпуск.", "Сотрудники получают отпуск [1].", "Сотрудники не получают отпуск [1]."),
         ("员工可以带客人。", "员工可以带客人 [1]。", "员工不可以带客人 [1]。"),
         ("The trip takes 2 weeks.", "The trip takes 14 days [1].", "The trip takes 14 hours [1]."),
+        ("The desk closes at noon.", "The desk closes at 12:00 [1].", "The desk closes at midnight [1]."),
+        ("Every Friday is a day off.", "Fridays are days off [1].", "Thursdays are days off [1]."),
     ],
 )
 def test_notations_and_languages(source, true, false):
