@@ -222,13 +222,11 @@ def _rank(evidence: Evidence) -> tuple[float, int, int]:
 def _pieces(
     region: Region, terms: Callable[[str], frozenset[str]], language: str, by_meaning: bool
 ) -> Iterator[Evidence]:
-    sections = {id(passage): passage.parts for passage in region.passages}
-    titles = {title for parts in sections.values() for part in parts for title in (part.section or "").split(" > ")}
+    own_parts = [part for passage in region.passages for part in passage.parts]
+    titles = {title for part in own_parts for title in (part.section or "").split(" > ")}
     for unit in quotable_units(region.text, language=language, headings=titles):
         at = region.start_offset + unit.start
-        passage = region.passage_at(at)
-        own_parts = sections[id(passage)]
-        section = next((part for part in own_parts if at < part.end_offset), own_parts[-1]).section
+        passage, section = region.passage_at(at), region.part_at(at).section
         heading = unit.heading or (section or "").rpartition(" > ")[2]
         parts = [part for part in (heading, unit.lead, region.text[unit.quote_start : unit.end]) if part]
         own = frozenset[str]().union(*map(terms, parts))

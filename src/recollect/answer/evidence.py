@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from recollect.answer._names import identifiers, words_of
 from recollect.answer._quantities import Quantity, quantities
-from recollect.answer._units import Unit, quotable_units, trimmed
+from recollect.answer._units import Unit, quotable_units
 from recollect.languages import language_of_text
 from recollect.model import RetrievedContext
 
@@ -81,7 +81,7 @@ class Sources:
         return math.log(1 + (len(self.pieces) + 1) / (max(self._frequencies[term], 1) + 0.5))
 
     def of(self, numbers: Iterable[int]) -> list[Piece]:
-        """The pieces of some sources; none of a number that names no source, or an empty one."""
+        """The pieces of some sources; none of a number that names no source."""
         return [piece for number in numbers for piece in self._by_source.get(number, ())]
 
 
@@ -99,7 +99,8 @@ def _pieces(
     number: int, passage: RetrievedContext, *, terms: Callable[[str], Sequence[str]], language: str
 ) -> Iterator[Piece]:
     titles = {title for part in passage.parts for title in (part.section or "").split(" > ")}
-    units = quotable_units(passage.content, language=language, headings=titles) or _whole(passage.content)
+    whole = Unit(0, len(passage.content), 0)
+    units = quotable_units(passage.content, language=language, headings=titles) or [whole]
     told = "; ".join(note.text for note in passage.notes)
     date = passage.event_time.date().isoformat() if passage.event_time else str(passage.metadata.get("date") or "")
     path = f"{passage.title} {_PATH_PARTS.sub(' ', passage.source)} {passage.source} {date} {told}"
@@ -122,11 +123,6 @@ def _pieces(
             codes=frozenset(found.folded for found in (*identifiers(text), *identifiers(around))),
             language=own,
         )
-
-
-def _whole(content: str) -> list[Unit]:
-    start, end = trimmed(content, 0, len(content))
-    return [Unit(start, end, start)] if end > start else []
 
 
 def covered(term: str, held: frozenset[str]) -> float:

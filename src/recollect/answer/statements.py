@@ -53,14 +53,12 @@ class Statement:
     """A sentence, a list item's sentence, a table's row or a heading.
 
     Attributes:
-        raw: As the model wrote it, with what stood between it and the statement before.
-        body: Without that.
+        raw: As the model wrote it, with the blanks before it.
         kind: What checks it calls for.
         segments: Its parts by the markers that they carry.
     """
 
     raw: str
-    body: str
     kind: str
     segments: tuple[Segment, ...]
 
@@ -111,17 +109,16 @@ class StatementStream:
         elif spans:
             spans[-1] = (spans[-1][0], len(text), spans[-1][2])
         done, found = 0, []
-        for start, end, kind in spans:
-            found.append(statement(text[done:end], start - done, kind))
+        for _, end, kind in spans:
+            found.append(statement(text[done:end], kind))
             done = end
         self.pending = "" if last else text[done:]
         return found
 
 
-def statement(raw: str, lead: int, kind: str) -> Statement:
-    """A statement from its text, of which the first ``lead`` characters stand before it."""
-    body = raw[lead:]
-    return Statement(raw, body, kind, tuple(_segments(body)))
+def statement(raw: str, kind: str) -> Statement:
+    """A statement from its text."""
+    return Statement(raw, kind, tuple(_segments(raw)))
 
 
 def statement_spans(text: str, language: str = "en") -> list[tuple[int, int, str]]:
@@ -178,23 +175,18 @@ def _line_kind(line: str) -> str:
 
 def _segments(body: str) -> Iterator[Segment]:
     """The statement's parts up to each group of markers; what follows the last one belongs to it."""
-    parts: list[tuple[str, list[int]]] = []
+    parts: list[tuple[str, list[int]]] = [("", [])]
     done = 0
     for match in MARKER.finditer(body):
-        before, numbers = body[done : match.start()], list(marker_numbers(match))
-        if parts and not _says(before):
-            parts[-1][1].extend(numbers)
-        elif len(parts) == 1 and not parts[0][0]:
-            # A marker at the beginning stands for what follows it.
-            parts[0] = (before, [*parts[0][1], *numbers])
+        before, (said, cited) = body[done : match.start()], parts[-1]
+        if said and _says(before):
+            parts.append((before, list(marker_numbers(match))))
         else:
-            parts.append((before if _says(before) else "", numbers))
+            # A marker at the beginning stands for what follows it.
+            parts[-1] = (said or before, [*cited, *marker_numbers(match)])
         done = match.end()
-    rest = body[done:]
-    if not parts:
-        parts.append((rest, []))
-    elif _says(rest):
-        parts[-1] = (f"{parts[-1][0]} {rest}", parts[-1][1])
+    if _says(body[done:]):
+        parts[-1] = (f"{parts[-1][0]} {body[done:]}", parts[-1][1])
     for text, cited in parts:
         yield Segment(bare(text), tuple(dict.fromkeys(cited)))
 

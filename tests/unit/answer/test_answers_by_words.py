@@ -130,5 +130,5 @@ def test_a_text_that_the_model_does_not_know_is_judged_by_words_among_others_tha
 )
 def test_what_a_language_model_invents_is_not_taken_for_said(language: str, said: str, invented: str):
     verifier = Verifier([passage(ASKED[language][0])], terms=Analyzer(language).terms, language=language)
-    assert verifier.check(statement(f"{said} [1].", 0, "text")).reason is None
-    assert verifier.check(statement(f"{invented} [1].", 0, "text")).reason == "no_evidence"
+    assert verifier.check(statement(f"{said} [1].", "text")).reason is None
+    assert verifier.check(statement(f"{invented} [1].", "text")).reason == "no_evidence"
