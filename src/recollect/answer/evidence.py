@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from recollect.answer._names import identifiers, words_of
+from recollect.answer._names import identifiers
 from recollect.answer._quantities import Quantity, quantities
 from recollect.answer._units import Unit, quotable_units
 from recollect.languages import language_of_text
@@ -34,7 +34,6 @@ class Piece:
         terms: Of its own.
         all_terms: These, and those around it: of heading, a list's opening line, table's header, section and path.
         quantities: Its numbers, dates and times, and those around it.
-        words: Its words and those around it, folded.
         codes: Its identifiers and those around it, folded.
         language: ISO 639-1 code of what it says.
     """
@@ -46,7 +45,6 @@ class Piece:
     terms: frozenset[str]
     all_terms: frozenset[str]
     quantities: tuple[Quantity, ...]
-    words: frozenset[str]
     codes: frozenset[str]
     language: str
 
@@ -119,7 +117,6 @@ def _pieces(
             terms=own_terms,
             all_terms=own_terms | content_terms(around, terms),
             quantities=(*quantities(text, language=own), *quantities(around, language=language)),
-            words=words_of(text) | words_of(around),
             codes=frozenset(found.folded for found in (*identifiers(text), *identifiers(around))),
             language=own,
         )

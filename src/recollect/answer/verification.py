@@ -20,9 +20,9 @@ from typing import NamedTuple, TypeAlias
 
 from recollect.answer import absence
 from recollect.answer._claims import Claim, read_claim, without_connectives
-from recollect.answer._names import abbreviates, holds
+from recollect.answer._names import abbreviates
 from recollect.answer._quantities import Quantity, listed
-from recollect.answer.evidence import Piece, Sources, covered
+from recollect.answer.evidence import Piece, Sources, content_terms, covered
 from recollect.answer.reader import MOST_LOG_ODDS, Reader
 from recollect.answer.statements import Segment, Statement
 from recollect.model import RetrievedContext
@@ -166,7 +166,7 @@ class Verifier:
         # Word for word, with nothing else that could turn it round.
         if any(claim.folded in piece.folded and _denies(claim.text) == _denies(piece.text) for piece in pieces):
             return Verdict(True, pieces=pieces)
-        faults = list(_faults(claim, pool))
+        faults = list(_faults(claim, pool, self._terms))
         kinds = Counter("number" if reason == "date" else reason for reason, _ in faults)
         numbers, names, codes = (min(kinds[kind], 2) for kind in ("number", "name", "identifier"))
         turned = _turned(claim, wanted, pool, held)
@@ -266,7 +266,7 @@ def _denies(text: str) -> bool:
     return bool(_NEGATORS.search(text))
 
 
-def _faults(claim: Claim, pool: Sequence[Piece]) -> Iterator[Fault]:
+def _faults(claim: Claim, pool: Sequence[Piece], terms: Callable[[str], Sequence[str]]) -> Iterator[Fault]:
     """What of a claim can be looked up and stands in none of the pieces."""
     for code in claim.identifiers:
         said = code.text.casefold()
@@ -277,7 +277,8 @@ def _faults(claim: Claim, pool: Sequence[Piece]) -> Iterator[Fault]:
             kind: UnsupportedReason = "number" if quantity.kind == "number" else "date"
             yield kind, f"{quantity.text.strip()!r} stands in no evidence"
     for name in claim.names:
-        if not any(holds(piece.words, name.folded) or abbreviates(name.text, piece.text) for piece in pool):
+        parts = content_terms(name.text, terms)
+        if not any(parts <= piece.all_terms or abbreviates(name.text, piece.text) for piece in pool):
             yield "name", f"{name.text!r} does not stand in the evidence"
 
 
