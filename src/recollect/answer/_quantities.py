@@ -130,10 +130,8 @@ class Quantity:
             # The evidence may say more of the day.
             pairs = [zip(mine, theirs, strict=True) for mine in self.days for theirs in other.days]
             return any(all(not given or given == known for given, known in pair) for pair in pairs)
-        if self.kind == other.kind == "time":
-            return bool(self.values & other.values)
         if self.kind != "number":
-            return False
+            return self.kind == other.kind and bool(self.values & other.values)
         if other.kind == "date":
             # "in 2025" and "on the 27th" refer to a date.
             return self.unit is None and any(part in self.values for day in other.days for part in day if part)

@@ -164,12 +164,7 @@ def gather(
     # Headings and the heads of tables stand before many pieces.
     terms = cache(lambda text: frozenset(analyzer.terms(text)))
     strengths = _strengths(passages)
-    pieces = [
-        piece
-        for region in join_passages(passages)
-        for own in [language_of_part(region.text, language)]
-        for piece in _pieces(region, terms, own, by_meaning(own))
-    ]
+    pieces = [piece for region in join_passages(passages) for piece in _pieces(region, terms, language, by_meaning)]
     # What says nothing that the question does not, answers nothing.
     pieces = [piece for piece in pieces if not piece.terms <= asked] or pieces
     wanted = weighted_terms(asked, [piece.terms for piece in pieces])
@@ -220,8 +215,9 @@ def _rank(evidence: Evidence) -> tuple[float, int, int]:
 
 
 def _pieces(
-    region: Region, terms: Callable[[str], frozenset[str]], language: str, by_meaning: bool
+    region: Region, terms: Callable[[str], frozenset[str]], language: str, by_meaning: Callable[[str], bool]
 ) -> Iterator[Evidence]:
+    language = language_of_part(region.text, language)
     own_parts = [part for passage in region.passages for part in passage.parts]
     titles = {title for part in own_parts for title in (part.section or "").split(" > ")}
     for unit in quotable_units(region.text, language=language, headings=titles):
@@ -231,7 +227,7 @@ def _pieces(
         parts = [part for part in (heading, unit.lead, region.text[unit.quote_start : unit.end]) if part]
         own = frozenset[str]().union(*map(terms, parts))
         around = terms(f"{section or ''}\n{passage.title}\n{passage.source}")
-        yield Evidence(region, unit, section, " ".join(parts), own, own | around, by_meaning)
+        yield Evidence(region, unit, section, " ".join(parts), own, own | around, by_meaning(language))
 
 
 def _judged(

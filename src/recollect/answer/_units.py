@@ -130,9 +130,8 @@ def _look_like_rows(lines: Sequence[str]) -> bool:
         return True
     if len(lines) < _FEWEST_ROWS or any(_ENDS_PROSE.search(line) for line in lines[:-1]):
         return False
-    return all(line[0].isupper() or not line[0].isalpha() for line in lines) and any(
-        line[0].isupper() for line in lines
-    )
+    letters = [line[0] for line in lines if line[0].isalpha()]
+    return bool(letters) and all(map(str.isupper, letters))
 
 
 def _runs_on(before: str, line: str) -> bool:
@@ -220,6 +219,7 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
     heading, lead, header = "", (0, 0), (0, 0)
     found = list(blocks(text, frozenset(title.strip().casefold() for title in headings)))
     for index, block in enumerate(found):
+        own: list[Unit] = []
         if block.kind == "heading":
             heading, lead = text[block.start : block.end].strip().strip("#*_ "), (0, 0)
         elif block.kind == "row":
@@ -227,15 +227,14 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
             if before is None or before.kind not in {"row", "rule"} or before.end < block.start:
                 header = _header(text, found, index)
             if not _stands_above_rule(found, index):
-                units += [replace(unit, heading=heading) for unit in _row(text, block, header)]
+                own = list(_row(text, block, header))
         elif block.kind == "item":
-            own = list(_sentences(text, block, language=language, whole=True))
-            units += [replace(_led(unit, text, lead), heading=heading, kind="item") for unit in own]
+            own = [_led(unit, text, lead) for unit in _sentences(text, block, language)]
         elif block.kind == "prose":
-            own = list(_sentences(text, block, language=language, whole=False))
-            units += [replace(unit, heading=heading) for unit in own]
+            own = list(_sentences(text, block, language))
             introduces = own and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
             lead = (own[-1].quote_start, own[-1].end) if introduces else (0, 0)
+        units += [replace(unit, heading=heading) for unit in own]
     return units
 
 
@@ -272,9 +271,9 @@ def _header(text: str, found: Sequence[Block], index: int) -> tuple[int, int]:
         if block.kind != "row" or before.end < block.start:
             break
         rows.append(text[block.start : block.end])
-    with_figures = sum(any(character.isdigit() for character in row) for row in rows)
+    with_figures = sum(any(map(str.isdigit, row)) for row in rows)
     head = text[slice(*own)]
-    plain = not any(character.isdigit() for character in head) and len(_COLUMN_GAP.findall(head)) != 1
+    plain = not any(map(str.isdigit, head)) and len(_COLUMN_GAP.findall(head)) != 1
     return own if plain and len(rows) > 1 and 2 * with_figures >= len(rows) else (0, 0)
 
 
@@ -292,12 +291,13 @@ def _row(text: str, block: Block, lead: tuple[int, int]) -> Iterator[Unit]:
         yield unit if lead[0] <= start < lead[1] else _led(unit, text, lead)
 
 
-def _sentences(text: str, block: Block, *, language: str, whole: bool) -> Iterator[Unit]:
-    """The block's sentences; a block that is better read whole is cut only where it is long."""
-    marker = _BULLET.match(text, block.start, block.end) if whole else _QUOTE_MARK.match(text, block.start, block.end)
+def _sentences(text: str, block: Block, language: str) -> Iterator[Unit]:
+    """The block's sentences; an item is cut only where it is long."""
+    item = block.kind == "item"
+    marker = (_BULLET if item else _QUOTE_MARK).match(text, block.start, block.end)
     begin = marker.end() if marker else block.start
     start, end = trimmed(text, begin, block.end)
-    if whole and end - start <= _LONGEST_ITEM:
+    if item and end - start <= _LONGEST_ITEM:
         spans = [(start, end)]
     else:
         spans = [(begin + a, begin + b) for a, b in sentence_spans(text[begin : block.end], language)]
@@ -306,8 +306,8 @@ def _sentences(text: str, block: Block, *, language: str, whole: bool) -> Iterat
         for start, end in _bounded(text, *trimmed(text, *span)):
             if _ONLY_LINKS.fullmatch(text, start, end):
                 continue
-            leans_back = before is not None and _LEANS_BACK.match(text, start, end)
-            yield Unit(start, end, before if before is not None and leans_back else start)
+            quote_start = before if before is not None and _LEANS_BACK.match(text, start, end) else start
+            yield Unit(start, end, quote_start, kind="item" if item else "sentence")
             before = start
 
 

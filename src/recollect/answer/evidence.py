@@ -48,11 +48,6 @@ class Piece:
     codes: frozenset[str]
     language: str
 
-    @property
-    def folded(self) -> str:
-        """Its words in a row, folded."""
-        return row_of_words(self.text)
-
 
 class Sources:
     """Everything that a model was shown, cut into pieces.

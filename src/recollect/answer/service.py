@@ -19,12 +19,11 @@ from recollect.answer.reader import Reader
 from recollect.answer.statements import MARKER, Statement, StatementStream
 from recollect.answer.verification import Verifier
 from recollect.answer.writing import AnswerEvent, Draft, Treatment, WrittenAnswer
-from recollect.context import estimate_tokens
 from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
 from recollect.interruption import Interrupted, stoppable
-from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
+from recollect.llm.base import ChatMessage, ChatModel, ChatUsage, usage_of
 from recollect.model import Answer, Decided, RetrievedContext, ShownPassage, TokenUsage
 from recollect.retrieval.analysis import analyzer_of
 
@@ -102,10 +101,8 @@ def answer(
         UsageError: The question is empty, or an option is out of range.
         ProviderError: A model failed.
     """
-    *_, reply = stream_answer_sync(question, passages, embedder=embedder, chat_model=chat_model, options=options)
-    if not isinstance(reply, Answer):
-        raise AssertionError("an answer's stream ends with the answer")
-    return reply
+    stream = stream_answer_sync(question, passages, embedder=embedder, chat_model=chat_model, options=options)
+    return next(event for event in stream if isinstance(event, Answer))
 
 
 def stream_answer_sync(
@@ -272,19 +269,7 @@ class Writing:
             yield event
         for event in written.finish():
             yield event
-        self._count(messages, written.heard, told)
-
-    def _count(self, messages: Sequence[ChatMessage], text: str, told: ChatUsage | None) -> None:
-        """Add what a request has cost: as the provider tells, or else counted here."""
-        count_tokens = self.options.count_tokens or estimate_tokens
-        used = told or ChatUsage(
-            input_tokens=sum(count_tokens(message.content) for message in messages),
-            output_tokens=count_tokens(text) if text else 0,
-            estimated=True,
-        )
-        self.usage += TokenUsage(
-            input_tokens=used.input_tokens, output_tokens=used.output_tokens, estimated=used.estimated
-        )
+        self.usage += usage_of(self.model, messages, written.heard, told)
 
 
 async def _checked(written: WrittenAnswer, statements: Sequence[Statement]) -> list[AnswerEvent]:
@@ -364,15 +349,14 @@ def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
             items.put((value,))
 
     def run() -> None:
-        error: BaseException | None = None
         try:
             loop.run_until_complete(task)
+            items.put(None)
         except BaseException as exc:  # noqa: BLE001  # handed to the consumer, who raises it
-            error = exc
+            items.put(exc)
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
-            items.put(error)
 
     task = loop.create_task(pump())
     thread = threading.Thread(target=run, name="recollect-stream", daemon=True)

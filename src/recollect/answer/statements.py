@@ -155,11 +155,9 @@ def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
         if line_kind == kind == "sentence" and not _BULLET.match(line):
             end = match.end()
             continue
-        if kind != "blank":
-            yield kind, start, end
-        kind, start, end = line_kind, match.start(), match.end()
-    if kind != "blank":
         yield kind, start, end
+        kind, start, end = line_kind, match.start(), match.end()
+    yield kind, start, end
 
 
 def _line_kind(line: str) -> str:

@@ -22,7 +22,7 @@ from recollect.answer import absence
 from recollect.answer._claims import Claim, read_claim, without_connectives
 from recollect.answer._names import abbreviates
 from recollect.answer._quantities import Quantity, listed
-from recollect.answer.evidence import Piece, Sources, content_terms, covered
+from recollect.answer.evidence import Piece, Sources, content_terms, covered, row_of_words
 from recollect.answer.reader import MOST_LOG_ODDS, Reader
 from recollect.answer.statements import Segment, Statement
 from recollect.model import RetrievedContext
@@ -164,7 +164,8 @@ class Verifier:
         held = [_held(wanted, piece) for piece in pool]
         pieces, share = _cover(wanted, pool, held)
         # Word for word, with nothing else that could turn it round.
-        if any(claim.folded in piece.folded and _denies(claim.text) == _denies(piece.text) for piece in pieces):
+        said, denied = row_of_words(claim.text), _denies(claim.text)
+        if any(said in row_of_words(piece.text) and denied == _denies(piece.text) for piece in pieces):
             return Verdict(True, pieces=pieces)
         faults = list(_faults(claim, pool, self._terms))
         kinds = Counter("number" if reason == "date" else reason for reason, _ in faults)
