@@ -38,11 +38,8 @@ class Claim:
     @property
     def facts(self) -> frozenset[str]:
         """Everything checkable, as written, folded."""
-        return frozenset(
-            [quantity.text.casefold().strip() for quantity in self.quantities]
-            + [one.folded for one in self.identifiers]
-            + [name.folded for name in self.names]
-        )
+        found: tuple[Quantity | Name, ...] = (*self.quantities, *self.identifiers, *self.names)
+        return frozenset(one.text.casefold().strip() for one in found)
 
 
 def without_connectives(text: str) -> str:

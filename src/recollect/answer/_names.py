@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
 
-from recollect.answer._quantities import LETTERS, NUMBERS, SCALES, UNITS, WEEKDAYS, listed
+from recollect.answer._quantities import LETTERS, SCALES, UNITS, WEEKDAYS, listed
 from recollect.languages.stopwords import stopwords
 
 # Addresses of pages and people, telephone numbers, versions, and words that may be codes. No part can be read in two
@@ -74,7 +73,7 @@ def names(text: str, *, language: str = "en") -> list[Name]:
         text: A sentence without markup, numbers and identifiers.
         language: ISO 639-1 code of the sentence.
     """
-    common = _common(language)
+    common = stopwords(language) | stopwords("en")
     found: list[Name] = []
     before = ""
     for match in _WORD.finditer(text):
@@ -82,7 +81,7 @@ def names(text: str, *, language: str = "en") -> list[Name]:
         preceding, before = before, match.group()
         if len(word) < 2 or not any(map(str.isupper, word)):
             continue
-        folded = fold(word)
+        folded = word.casefold()
         acronym = word.isupper()
         if UNITS.get(folded, "").isupper() or folded in SCALES or (folded in common and not acronym):
             continue
@@ -95,19 +94,6 @@ def names(text: str, *, language: str = "en") -> list[Name]:
             continue
         found.append(Name(match.start(), match.start() + len(word), word, folded))
     return found
-
-
-@lru_cache(maxsize=64)
-def _common(language: str) -> frozenset[str]:
-    numbers = frozenset(fold(word) for known in NUMBERS.values() for word in known)
-    return stopwords(language) | stopwords("en") | numbers
-
-
-@lru_cache(maxsize=16_384)
-def fold(word: str) -> str:
-    """A word for comparison: without case, diacritics and compatibility forms."""
-    bare = unicodedata.normalize("NFKD", word.casefold().replace("ß", "ss"))
-    return "".join(letter for letter in bare if not unicodedata.combining(letter))
 
 
 def abbreviates(short: str, text: str) -> bool:

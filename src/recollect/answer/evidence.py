@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from recollect.answer._names import identifiers
@@ -49,35 +47,6 @@ class Piece:
     language: str
 
 
-class Sources:
-    """Everything that a model was shown, cut into pieces.
-
-    Args:
-        passages: As they were shown; source n is ``passages[n - 1]``.
-        terms: Splits a text into its terms.
-        language: ISO 639-1 code of the passages.
-    """
-
-    def __init__(
-        self, passages: Sequence[RetrievedContext], *, terms: Callable[[str], Sequence[str]], language: str
-    ) -> None:
-        self.passages = passages
-        self._by_source = {
-            number: list(_pieces(number, passage, terms=terms, language=language))
-            for number, passage in enumerate(passages, start=1)
-        }
-        self.pieces = self.of(self._by_source)
-        self._frequencies = Counter(term for piece in self.pieces for term in piece.terms)
-
-    def weight(self, term: str) -> float:
-        """How much a term says: rare ones more."""
-        return math.log(1 + (len(self.pieces) + 1) / (max(self._frequencies[term], 1) + 0.5))
-
-    def of(self, numbers: Iterable[int]) -> list[Piece]:
-        """The pieces of some sources; none of a number that names no source."""
-        return [piece for number in numbers for piece in self._by_source.get(number, ())]
-
-
 def row_of_words(text: str) -> str:
     """A text's words in a row, folded, a blank at each end: for finding one text word for word in another."""
     return f" {' '.join(word.casefold() for word in _WORD.findall(text))} "
@@ -88,9 +57,17 @@ def content_terms(text: str, terms: Callable[[str], Sequence[str]]) -> frozenset
     return frozenset(term for term in terms(text) if not term.replace(".", "").replace(",", "").isdigit())
 
 
-def _pieces(
+def pieces_of(
     number: int, passage: RetrievedContext, *, terms: Callable[[str], Sequence[str]], language: str
 ) -> Iterator[Piece]:
+    """The pieces of the source with this number.
+
+    Args:
+        number: From 1.
+        passage: As it was shown.
+        terms: Splits a text into its terms.
+        language: ISO 639-1 code of the passages.
+    """
     titles = {title for part in passage.parts for title in (part.section or "").split(" > ")}
     whole = Unit(0, len(passage.content), 0)
     units = quotable_units(passage.content, language=language, headings=titles) or [whole]

@@ -71,7 +71,9 @@ class Reading:
 
         Minus infinity where nothing was read there.
         """
-        return max((one.begins_within(start, end) for one in self._windows), default=-np.inf)
+        inside = [[at for at, span in enumerate(one.spans) if start <= span[0] < end] for one in self._windows]
+        found = [np.logaddexp.reduce(one.begins[at]) for one, at in zip(self._windows, inside, strict=True) if at]
+        return float(max(found, default=-np.inf))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,6 @@ class _Read:
     best: Span
     spans: tuple[Span, ...]
     begins: _Array
-
-    def begins_within(self, start: int, end: int) -> float:
-        inside = [at for at, span in enumerate(self.spans) if start <= span[0] < end]
-        return float(np.logaddexp.reduce(self.begins[inside])) if inside else -np.inf
 
 
 @dataclass(frozen=True, slots=True)

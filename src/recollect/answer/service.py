@@ -25,7 +25,6 @@ from recollect.familiar_names import suggesting
 from recollect.interruption import Interrupted, stoppable
 from recollect.llm.base import ChatMessage, ChatModel, ChatUsage, usage_of
 from recollect.model import Answer, Decided, RetrievedContext, ShownPassage, TokenUsage
-from recollect.retrieval.analysis import analyzer_of
 
 # Passages that are shown whatever their relevance, and what share of the best one's the others must have.
 _ALWAYS_SHOWN = 3
@@ -167,9 +166,7 @@ async def stream_answer(
         language=language,
         template=options.prompt,
     )
-    verifier = Verifier(
-        prompt.passages, terms=analyzer_of(language).terms, language=language, question=question, reader=options.checker
-    )
+    verifier = Verifier(prompt.passages, language=language, question=question, reader=options.checker)
     reading = partial(read, question, readable, embedder=embedder, language=language, options=options.extraction)
     writing = Writing(
         prompt=prompt,

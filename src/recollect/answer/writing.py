@@ -151,17 +151,15 @@ class WrittenAnswer:
         """Images, HTML and links to where no source points would be fetched or followed by what shows the answer."""
 
         def link(match: re.Match[str]) -> str:
-            known = not match.group(1) and any(
-                match.group(3) in passage.content for passage in self.verifier.sources.passages
-            )
+            known = not match.group(1) and any(match.group(3) in one.content for one in self.verifier.passages)
             return match.group() if known and match.group(3) else match.group(2)
 
         return _HTML.sub("", _REFERENCE.sub("", _LINK.sub(link, text)))
 
     def _citation(self, number: int) -> Citation:
         """The citation of a source: all that supports statements, or the first piece alone where that is far apart."""
-        passage = self.verifier.sources.passages[number - 1]
-        supports = self._supports.get(number) or [(self.verifier.sources.of([number])[0], 0.0)]
+        passage = self.verifier.passages[number - 1]
+        supports = self._supports.get(number) or [(self.verifier.pieces_in([number])[0], 0.0)]
         first = supports[0][0]
         start, end = min(piece.start for piece, _ in supports), max(piece.end for piece, _ in supports)
         sections = {passage.part_at(passage.start_offset + at).section for at in (start, end - 1)}
