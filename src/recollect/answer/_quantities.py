@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, product
 from typing import Literal
 
 _DATA = tomllib.loads(files("recollect.answer").joinpath("numbers.toml").read_text("utf-8"))
@@ -29,11 +29,18 @@ def _by_word(table: dict[str, str]) -> dict[str, str]:
     return {word: value for value, words in table.items() for word in words.split()}
 
 
+def _number_words(table: dict[str, str]) -> dict[str, Fraction]:
+    """The words of a table, and those composed of tens and ones: "twenty-five", "vingt-et-un", "fünfundzwanzig"."""
+    known = {word: Fraction(value) for word, value in _by_word(table).items()}
+    tens = [word for word, value in known.items() if value in range(20, 100, 10)]
+    ones = [word for word, value in known.items() if value in range(1, 10)]
+    for ten, one in product(tens, ones):
+        known |= dict.fromkeys((f"{ten}-{one}", f"{ten}-et-{one}", f"{one}und{ten}"), known[ten] + known[one])
+    return known
+
+
 #: Number words by language: cardinals, ordinals and other counts ("half").
-NUMBERS: dict[str, dict[str, Fraction]] = {
-    language: {word: Fraction(value) for word, value in _by_word(table).items()}
-    for language, table in _DATA["numbers"].items()
-}
+NUMBERS = {language: _number_words(table) for language, table in _DATA["numbers"].items()}
 #: Words that join the parts of one number.
 JOINERS = listed(_DATA["words"]["joiners"])
 #: Words of numbers that are other words too: they offer their number, and ask for none.
@@ -248,13 +255,12 @@ def unit_of(word: str) -> str | None:
 
 def _words(text: str, language: str) -> Iterator[Quantity]:
     """Yield numbers in words: "twenty-five thousand", "fünfundzwanzig", "treinta y cinco", "vierten", "half"."""
-    if language not in NUMBERS:
-        return
+    known = NUMBERS.get(language, {})
     words = list(_WORD.finditer(text))
     at = 0
     while at < len(words):
         said = [word.group().casefold() for word in words[at : at + _LONGEST_IN_WORDS]]
-        length, value = _in_words(said, language)
+        length, value = _in_words(said, known)
         if length:
             start, last = words[at].start(), words[at + length - 1].end()
             scale, unit, end = _following(text, last)
@@ -263,11 +269,11 @@ def _words(text: str, language: str) -> Iterator[Quantity]:
         at += max(1, length)
 
 
-def _in_words(words: Sequence[str], language: str) -> tuple[int, Fraction]:
+def _in_words(words: Sequence[str], known: Mapping[str, Fraction]) -> tuple[int, Fraction]:
     """Return how many of the words, from the first on, are one number, and its value."""
     total, part, last, length = Fraction(0), Fraction(0), Fraction(0), 0
     for place, word in enumerate(words):
-        value = _value(word, language)
+        value = known.get(word)
         if value is None:
             if length and word in JOINERS:
                 continue
@@ -289,15 +295,3 @@ def _in_words(words: Sequence[str], language: str) -> tuple[int, Fraction]:
 def _continues(before: Fraction, value: Fraction) -> bool:
     """Return whether a number can follow a greater one within one number: twenty (and) five, hundred (and) twenty."""
     return (before >= 100 and value < 100) or (20 <= before < 100 and before % 10 == 0 and value < 10)
-
-
-def _value(word: str, language: str) -> Fraction | None:
-    """Return the value of a number word, also of one composed of tens and ones; None for other words."""
-    known = NUMBERS[language]
-    tens, _, ones = word.rpartition("-")
-    if language == "de":
-        ones, _, tens = word.partition("und")
-    greater, smaller = known.get(tens.removesuffix("-et")), known.get(ones)
-    if greater and smaller and _continues(greater, smaller):
-        return greater + smaller
-    return known.get(word)

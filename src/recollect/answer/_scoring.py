@@ -46,10 +46,6 @@ class Fit:
     begins: float = 0.0
     alone: float = 0.0
 
-    def weighed(self, weights: Fit) -> float:
-        """All of it together."""
-        return float(sum(getattr(self, name) * getattr(weights, name) for name in FEATURES))
-
 
 FEATURES = tuple(one.name for one in fields(Fit))
 #: The weights where the reader is asked (fitted by ``benchmarks/answer_rule.py``), where it is not, and where words
@@ -97,7 +93,7 @@ class Evidence:
     @property
     def score(self) -> float:
         """How well it fits, together."""
-        return self.fit.weighed(self.weights)
+        return float(sum(getattr(self.fit, name) * getattr(self.weights, name) for name in FEATURES))
 
     @property
     def order(self) -> float:

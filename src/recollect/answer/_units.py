@@ -15,9 +15,9 @@ from recollect.chunking.sentences import sentence_spans
 
 Kind = Literal["blank", "rule", "heading", "row", "item", "prose"]
 
-_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
-_TABLE_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*|[^\t\n]+\t[^\t\n]*\S.*")
+TABLE_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*|[^\t\n]+\t[^\t\n]*\S.*")
 _COLUMNS = re.compile(r"[^\s.:;!?] {3,}\S| {4,}\S")
 # A table's row as the readers write it where the format has no other: "Country: Norway; Full rate: 75".
 _RECORD = re.compile(r"\s*[^:;\n]{1,60}: [^;\n]+(?:; [^:;\n]{1,60}: [^;\n]+)+")
@@ -57,7 +57,7 @@ def blocks(text: str, headings: frozenset[str]) -> Iterator[Block]:
         headings: Titles known to be headings, casefolded.
     """
     run: list[Block] = []
-    for match in _LINE.finditer(text):
+    for match in LINE.finditer(text):
         line = Block(_line_kind(match.group(), headings), match.start(), match.end())
         # What begins far to the right continues the row above it.
         hangs = len(match.group()) - len(match.group().lstrip()) >= _CONTINUATION_INDENT
@@ -79,7 +79,7 @@ def _line_kind(line: str, headings: frozenset[str]) -> Kind:
         return "rule"
     if bare.startswith("#") or bare.strip("*_# ").casefold() in headings or _is_capitals(bare):
         return "heading"
-    if _TABLE_ROW.fullmatch(line.rstrip("\n")):
+    if TABLE_ROW.fullmatch(line.rstrip("\n")):
         return "row"
     if _BULLET.match(line) or _RECORD.fullmatch(line.rstrip()):
         return "item"

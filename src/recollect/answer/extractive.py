@@ -189,8 +189,6 @@ def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequ
 
 def _misses_number(question: str, passages: Sequence[RetrievedContext]) -> bool:
     asked = set(_with_digits(_without_thousands(question)))
-    if not asked:
-        return False
     told = (f"{one.title}\n{one.source}\n{one.content}\n" for one in passages)
     sections = {part.section or "" for one in passages for part in one.parts}
     everything = _without_thousands("\n".join([*told, *sections]))

@@ -78,8 +78,6 @@ def load_prompt(path: Path) -> PromptTemplate:
     context, question = request.find("{context}"), request.find("{question}")
     if opening and not (closing and context < closing.start() < question):
         faults.append(f"{{context}}, then a line {CLOSING!r}, then {{question}}")
-    if not system.strip():
-        faults.append("rules above the context")
     if faults:
         raise ConfigurationError(f"The prompt {str(path)!r} lacks {'; '.join(faults)}.")
     if unknown := sorted({f"{{{place}}}" for place in _PLACEHOLDER.findall(text)} - _KNOWN):

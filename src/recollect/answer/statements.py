@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from recollect.answer._units import trimmed
+from recollect.answer._units import LINE, TABLE_ROW, trimmed
 from recollect.chunking.sentences import sentence_spans
 
 # Models write [1], [1, 2], [1-3], [Source 1], [Sources 1 and 2], [^1], 【1】, (Source 1), or repeat a block's whole
@@ -25,9 +25,7 @@ _RANGE = re.compile(r"(\d{1,3})\s*[-–]\s*(\d{1,3})")
 _DIGITS = re.compile(r"\d+")
 _LONGEST_RANGE = 20
 
-_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
-_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*")
 _HEADING = re.compile(r"\s*#{1,6}\s|\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*\Z")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()\s]|\([^()]*\))*(?:\s+\"[^\"]*\")?\)")
 _MARKUP = re.compile(r"(\*\*|__|~~|`+)|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
@@ -145,7 +143,7 @@ def statement_spans(text: str, language: str = "en") -> list[tuple[int, int, str
 def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
     kind, start, end = "blank", 0, 0
     fenced = False
-    for match in _LINE.finditer(text):
+    for match in LINE.finditer(text):
         line = match.group()
         line_kind = _line_kind(line)
         if line.lstrip().startswith(("```", "~~~")):
@@ -168,7 +166,7 @@ def _line_kind(line: str) -> str:
         return "rule"
     if _HEADING.match(line.rstrip("\n")) and not MARKER.search(line):
         return "heading"
-    return "row" if _ROW.fullmatch(line.rstrip("\n")) else "sentence"
+    return "row" if TABLE_ROW.fullmatch(line.rstrip("\n")) else "sentence"
 
 
 def _segments(body: str) -> Iterator[Segment]:

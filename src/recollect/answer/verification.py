@@ -192,7 +192,7 @@ class Verifier:
         return replace(found, reason=reason, detail=detail)
 
     def _known(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        return tuple(number for number in numbers if self.pieces_in([number]))
+        return tuple(number for number in numbers if number in self._by_source)
 
     def _read_claim(self, text: str) -> Claim:
         return read_claim(text, terms=self._terms, language=self._language)
@@ -299,12 +299,11 @@ def _faults(claim: Claim, pool: Sequence[Piece], terms: Callable[[str], Sequence
 def _held(wanted: Iterable[str | Quantity], piece: Piece) -> _Shares:
     """What a piece holds of it, each by how far."""
     found: _Shares = {}
-    terms = piece.all_terms
     for feature in wanted:
         if isinstance(feature, Quantity):
             share = float(feature.found_in(piece.quantities))
         else:
-            share = covered(feature, piece.terms) or _HEADING_SHARE * covered(feature, terms)
+            share = covered(feature, piece.terms) or _HEADING_SHARE * covered(feature, piece.all_terms)
         if share:
             found[feature] = share
     return found
