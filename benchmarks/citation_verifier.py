@@ -196,7 +196,7 @@ def _report(name, cases, reader, *, language="en", show=False):
         key = tuple(passage.content for passage in passages)
         if key not in verifiers:
             verifiers = {key: Verifier(passages, language=language, reader=reader)}
-        written, stream = WrittenAnswer(verifiers[key], language), StatementStream(language)
+        written, stream = WrittenAnswer(verifiers[key]), StatementStream(language)
         for statement in [*stream.feed(answer), *stream.flush()]:
             written.add(statement)
         written.finish()

@@ -70,20 +70,19 @@ def join_passages(passages: Iterable[RetrievedContext]) -> list[Region]:
     """
     regions: list[Region] = []
     for passage in sorted(passages, key=lambda p: (p.document_id, p.start_offset, -p.end_offset)):
-        joined = _extended(regions[-1], passage) if regions else None
-        if joined is None:
-            regions.append(Region(passage.start_offset, passage.content, (passage,)))
-        else:
+        new = Region(passage.start_offset, passage.content, (passage,))
+        if regions and (joined := _joined(regions[-1], new)):
             regions[-1] = joined
+        else:
+            regions.append(new)
     return regions
 
 
-def _extended(region: Region, passage: RetrievedContext) -> Region | None:
-    offset = passage.start_offset - region.start_offset
-    if passage.document_id != region.document_id or offset > len(region.text):
-        return None
+def _joined(region: Region, new: Region) -> Region | None:
+    offset = new.start_offset - region.start_offset
     known = region.text[offset:]
-    shared = min(len(known), len(passage.content))
-    if known[:shared] != passage.content[:shared]:
+    shared = min(len(known), len(new.text))
+    apart = new.document_id != region.document_id or offset > len(region.text)
+    if apart or known[:shared] != new.text[:shared]:
         return None
-    return Region(region.start_offset, region.text + passage.content[shared:], (*region.passages, passage))
+    return Region(region.start_offset, region.text + new.text[shared:], (*region.passages, *new.passages))

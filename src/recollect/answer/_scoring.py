@@ -69,7 +69,6 @@ class Evidence:
     """A quotable piece of a region and how well it fits the question.
 
     Attributes:
-        section: The titles of the headings that it stands under.
         text: What it is judged by: the piece with its heading and the line that introduces it.
         terms: The terms of that.
         context: Its terms with those of its section and of its document's title and path.
@@ -81,7 +80,6 @@ class Evidence:
 
     region: Region
     unit: Unit
-    section: str | None
     text: str
     terms: frozenset[str]
     context: frozenset[str]
@@ -113,7 +111,8 @@ class Evidence:
     @property
     def headings(self) -> str:
         """The title of its document and the headings that it stands under."""
-        title, section = self.region.passage_at(self.start_offset).title, self.section or ""
+        title = self.region.passage_at(self.start_offset).title
+        section = self.region.part_at(self.start_offset).section or ""
         return section if title in section else f"{title} > {section}" if section else title
 
     @property
@@ -223,7 +222,7 @@ def _pieces(
         parts = [part for part in (heading, unit.lead, region.text[unit.quote_start : unit.end]) if part]
         own = frozenset[str]().union(*map(terms, parts))
         around = terms(f"{section or ''}\n{passage.title}\n{passage.source}")
-        yield Evidence(region, unit, section, " ".join(parts), own, own | around, by_meaning(language))
+        yield Evidence(region, unit, " ".join(parts), own, own | around, by_meaning(language))
 
 
 def _judged(

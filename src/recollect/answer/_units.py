@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import Literal
 
 from recollect.chunking.sentences import sentence_spans
@@ -117,7 +117,8 @@ def _parted(text: str, run: Sequence[Block]) -> list[Block]:
     wrapped = 2 * sum(full) >= len(full) and not _look_like_rows(lines)
     parts = [run[0]]
     for (before, line), is_full, block in zip(pairwise(lines), full, run[1:], strict=True):
-        if (is_full and wrapped) or _runs_on(before, line):
+        goes_on = line[0].islower() and not _KEY.match(line) and not _ENDS_SENTENCE.search(before)
+        if (is_full and wrapped) or goes_on or before.endswith((",", "-", "\u00ad")):
             parts[-1] = Block(parts[-1].kind, parts[-1].start, block.end)
         else:
             parts.append(Block("prose", block.start, block.end))
@@ -132,12 +133,6 @@ def _look_like_rows(lines: Sequence[str]) -> bool:
         return False
     letters = [line[0] for line in lines if line[0].isalpha()]
     return bool(letters) and all(map(str.isupper, letters))
-
-
-def _runs_on(before: str, line: str) -> bool:
-    if before.endswith((",", "-", "\u00ad")):
-        return True
-    return line[0].islower() and not _KEY.match(line) and not _ENDS_SENTENCE.search(before)
 
 
 def _rows(text: str, cells: Sequence[Block]) -> Iterator[Block]:
@@ -266,11 +261,8 @@ def _header(text: str, found: Sequence[Block], index: int) -> tuple[int, int]:
     own = trimmed(text, found[index].start, found[index].end, edge="|")
     if _stands_above_rule(found, index):
         return own
-    rows = []
-    for before, block in pairwise(found[index:]):
-        if block.kind != "row" or before.end < block.start:
-            break
-        rows.append(text[block.start : block.end])
+    table = takewhile(lambda pair: pair[1].kind == "row" and pair[0].end >= pair[1].start, pairwise(found[index:]))
+    rows = [text[block.start : block.end] for _, block in table]
     with_figures = sum(any(map(str.isdigit, row)) for row in rows)
     head = text[slice(*own)]
     plain = not any(map(str.isdigit, head)) and len(_COLUMN_GAP.findall(head)) != 1
@@ -336,9 +328,7 @@ def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > MAX_UNIT_CHARS:
         cut = text.rfind(" ", start + MAX_UNIT_CHARS // 2, start + MAX_UNIT_CHARS)
         cut = start + MAX_UNIT_CHARS if cut < 0 else cut
-        left, right = trimmed(text, start, cut)
-        if right > left:
-            yield left, right
+        yield trimmed(text, start, cut)
         start, _ = trimmed(text, cut, end)
     if end > start:
         yield start, end

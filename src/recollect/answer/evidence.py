@@ -78,8 +78,8 @@ def pieces_of(
     for unit in units:
         text = passage.content[unit.start : unit.end]
         section = (passage.part_at(passage.start_offset + unit.start).section or "").split(" > ")
-        parts = (_NUMBERING.sub("", unit.heading), unit.lead, *(_NUMBERING.sub("", title) for title in section), path)
-        around = "\n".join(part for part in parts if part)
+        headings = (_NUMBERING.sub("", title) for title in (unit.heading, *section))
+        around = "\n".join((*headings, unit.lead, path))
         own, own_terms = language_of_text(text, expected=usual), content_terms(text, terms)
         yield Piece(
             source=number,

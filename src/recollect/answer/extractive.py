@@ -107,7 +107,7 @@ def extract_answer(
             question,
             helpful(reading, options),
             language=language_of_passages(language, passages) if passages else AUTO,
-            nearest=_nearest(reading, options.rule),
+            nearest=_nearest(reading.evidence[0], reading.support, options.rule) if reading.support else None,
         )
     best = reading.evidence[0]
     quotes = [best.region.citation(marker, *span) for marker, span in enumerate(best.quotes, start=1)]
@@ -209,15 +209,12 @@ def _without_thousands(text: str) -> str:
     return _THOUSANDS.sub("", plain_digits(text)).casefold()
 
 
-def _nearest(reading: Reading, rule: RefusalRule) -> Nearest | None:
-    if reading.support is None or not reading.evidence:
-        return None
-    best = reading.evidence[0]
+def _nearest(best: Evidence, support: Support, rule: RefusalRule) -> Nearest:
     return Nearest(
         evidence=best.region.citation(0, best.unit.quote_start, best.unit.end),
-        probability=rule.probability(reading.support),
+        probability=rule.probability(support),
         threshold=rule.threshold,
-        missing_identifier=reading.support.missing_number,
+        missing_identifier=support.missing_number,
     )
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, get_args
 
-from recollect.answer.absence import without_answer
 from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, language_of_passages, read
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, Prompt, PromptTemplate, build_prompt
 from recollect.answer.reader import Reader
@@ -172,7 +171,6 @@ async def stream_answer(
         prompt=prompt,
         verifier=verifier,
         model=chat_model,
-        language=language,
         options=options,
         helpful=lambda: helpful(reading(), options.extraction),
     )
@@ -195,7 +193,6 @@ class Writing:
         prompt: What the model is sent, and the sources that it shows.
         verifier: Checks statements against these sources.
         model: Writes the answer.
-        language: ISO 639-1 code, for sentence boundaries.
         options: What is done with unsupported sentences, and the longest answer.
         helpful: The passages that may help where the model writes no answer.
         usage: What it has taken so far.
@@ -204,7 +201,6 @@ class Writing:
     prompt: Prompt
     verifier: Verifier
     model: ChatModel
-    language: str
     options: AnswerOptions
     helpful: Callable[[], Sequence[ShownPassage]]
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(input_tokens=0, output_tokens=0, requests=0))
@@ -226,7 +222,8 @@ class Writing:
         # In a thread: where it is none, passages that may help are looked for.
         reply = await asyncio.to_thread(written.answer, question)
         if waits and reply.unsupported and not reply.refused:
-            reply = await self._treated(question, reply, written.heard)
+            written = await self._treated(written, reply)
+            reply = await asyncio.to_thread(written.answer, question)
         if not shown:
             unsupported = reply.unsupported if waits else ()
             events: tuple[AnswerEvent, ...] = (Decided(reply.outcome), reply.text, *reply.citations, *unsupported)
@@ -234,24 +231,24 @@ class Writing:
                 yield event
         yield replace(reply, model=self.model.model_name, usage=self.usage)
 
-    async def _treated(self, question: str, reply: Answer, heard: str) -> Answer:
+    async def _treated(self, written: WrittenAnswer, reply: Answer) -> WrittenAnswer:
         """What takes the place of an answer with unsupported sentences: another one, or none."""
         if self.options.unsupported == "refuse":
-            return without_answer(question, self.helpful(), language=self.language, unsupported=reply.unsupported)
+            return replace(written, refused=True)
         faults = "\n".join(f"- {one.text} ({one.detail})" for one in reply.unsupported)
-        again = (ChatMessage("assistant", heard), ChatMessage("user", _AGAIN.format(faults=faults)))
+        again = (ChatMessage("assistant", written.heard), ChatMessage("user", _AGAIN.format(faults=faults)))
         second = self._nothing_written()
         async for _ in self._round((*self.prompt.messages, *again), second):
             pass
-        return await asyncio.to_thread(second.answer, question)
+        return second
 
     def _nothing_written(self) -> WrittenAnswer:
         removes = self.options.unsupported == "remove"
-        return WrittenAnswer(self.verifier, self.language, removes=removes, helpful=self.helpful)
+        return WrittenAnswer(self.verifier, removes=removes, helpful=self.helpful)
 
     async def _round(self, messages: Sequence[ChatMessage], written: WrittenAnswer) -> AsyncIterator[AnswerEvent]:
         """One request to the model: its sentences, each as soon as it is checked, and drafts where they are wanted."""
-        stream = StatementStream(self.language)
+        stream = StatementStream(self.verifier.language)
         told: ChatUsage | None = None
         async for item in self.model.stream(messages, max_tokens=self.options.max_tokens):
             if not isinstance(item, str):

@@ -91,13 +91,10 @@ class StatementStream:
         # An end is looked for where there can be one, not at each piece.
         if not any(sign in piece for sign in ".!?…:。！？؟।\n") and len(self.pending) < 4 * _LOOK_AHEAD:
             return []
-        return self._taken(last=False)
+        return self.flush(last=False)
 
-    def flush(self) -> list[Statement]:
-        """What is left when nothing more comes."""
-        return self._taken(last=True)
-
-    def _taken(self, *, last: bool) -> list[Statement]:
+    def flush(self, *, last: bool = True) -> list[Statement]:
+        """What is left when nothing more comes; or of that only what is certain to be complete."""
         text = self.pending
         spans = statement_spans(text, self._language)
         if not last:

@@ -135,6 +135,7 @@ class Verifier:
         reader: Reader | None = None,
     ) -> None:
         self.passages = passages
+        self.language = language
         self._terms = analyzer_of(language).terms
         self._reader = reader
         self._by_source = {
@@ -145,7 +146,7 @@ class Verifier:
         self._frequencies = Counter(term for piece in self._pieces for term in piece.terms)
         # A statement is mostly written in the language of what it tells, whatever the collection's is.
         languages = Counter(piece.language for piece in self._pieces)
-        self._language = languages.most_common(1)[0][0] if languages else language
+        self._expected = languages.most_common(1)[0][0] if languages else language
         self._asked = self._read_claim(question)
 
     def pieces_in(self, numbers: Iterable[int]) -> list[Piece]:
@@ -195,13 +196,12 @@ class Verifier:
         return tuple(number for number in numbers if number in self._by_source)
 
     def _read_claim(self, text: str) -> Claim:
-        return read_claim(text, terms=self._terms, language=self._language)
+        return read_claim(text, terms=self._terms, language=self._expected)
 
     def _claims_nothing(self, statement: Statement) -> bool:
         claim, said = self._read_claim(statement.text), without_connectives(statement.text)
-        if statement.kind == "rule":
-            return True
-        if absence.says_nothing_is_known(said) and not (statement.cited and claim.facts):
+        absent = absence.says_nothing_is_known(said) and not (statement.cited and claim.facts)
+        if absent or statement.kind == "rule":
             return True
         if statement.cited or claim.facts - self._asked.facts:
             return False

@@ -55,7 +55,6 @@ class WrittenAnswer:
 
     Attributes:
         verifier: Checks statements against the sources that the model was shown.
-        language: ISO 639-1 code of these sources.
         removes: Whether unsupported statements are left out.
         helpful: The passages that may help where it is no answer.
         heard: All that the model wrote.
@@ -63,7 +62,6 @@ class WrittenAnswer:
     """
 
     verifier: Verifier
-    language: str = "en"
     removes: bool = False
     helpful: Callable[[], Sequence[ShownPassage]] = tuple
     heard: str = ""
@@ -101,7 +99,7 @@ class WrittenAnswer:
         text = self._text.strip()
         unsupported = tuple(one for one in self._claims if one.reason != "uncited" or not self._numbers)
         if self.refused or not text:
-            return without_answer(question, self.helpful(), language=self.language, unsupported=unsupported)
+            return without_answer(question, self.helpful(), language=self.verifier.language, unsupported=unsupported)
         citations = tuple(map(self._citation, self._numbers))
         return Answer(question=question, text=text, outcome="answer", citations=citations, unsupported=unsupported)
 
