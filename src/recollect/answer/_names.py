@@ -98,7 +98,5 @@ def names(text: str, *, language: str = "en") -> list[Name]:
 
 def abbreviates(short: str, text: str) -> bool:
     """Whether capitals are the initials of neighbouring words of a text that begin so ("UK", "United Kingdom")."""
-    if not (2 <= len(short) <= 6 and short.isupper()):
-        return False
-    initials = "".join(word[0] for word in re.findall(r"[^\W\d_]+", text) if word[0].isupper())
-    return short in initials
+    words = re.findall(r"[^\W\d_]+", text) if short.isupper() else []
+    return 2 <= len(short) <= 6 and short in "".join(word[0] for word in words if word[0].isupper())

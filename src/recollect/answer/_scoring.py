@@ -248,8 +248,7 @@ def _is_old(passage: RetrievedContext) -> bool:
 def weighted_terms(question_terms: frozenset[str], piece_terms: Sequence[frozenset[str]]) -> dict[str, float]:
     """The question's terms by rarity among the pieces; a term that no piece holds weighs as the rarest."""
     holders = Counter(term for held in piece_terms for term in held & question_terms)
-    total = len(piece_terms)
-    return {term: math.log(1 + (total + 1) / (holders[term] + 0.5)) for term in sorted(question_terms)}
+    return {term: math.log(1 + (len(piece_terms) + 1) / (holders[term] + 0.5)) for term in sorted(question_terms)}
 
 
 def coverage(wanted: dict[str, float], held: frozenset[str]) -> float:

@@ -69,8 +69,7 @@ def pieces_of(
         language: ISO 639-1 code of the passages.
     """
     titles = {title for part in passage.parts for title in (part.section or "").split(" > ")}
-    whole = Unit(0, len(passage.content), 0)
-    units = quotable_units(passage.content, language=language, headings=titles) or [whole]
+    units = quotable_units(passage.content, language=language, headings=titles) or [Unit(0, len(passage.content), 0)]
     told = "; ".join(note.text for note in passage.notes)
     date = passage.event_time.date().isoformat() if passage.event_time else str(passage.metadata.get("date") or "")
     path = f"{passage.title} {_PATH_PARTS.sub(' ', passage.source)} {passage.source} {date} {told}"
@@ -103,7 +102,5 @@ def covered(term: str, held: frozenset[str]) -> float:
 
 def _alike(shorter: str, longer: str) -> bool:
     """Whether two terms are forms of one word, or the longer one is a compound: "Jahresurlaub" holds "Urlaub"."""
-    if len(shorter) < _LEAST_COMMON:
-        return False
     stem = shorter[: max(_LEAST_COMMON, round(len(shorter) * 0.75))]
-    return longer.startswith(stem) or longer.endswith(shorter)
+    return len(shorter) >= _LEAST_COMMON and (longer.startswith(stem) or longer.endswith(shorter))

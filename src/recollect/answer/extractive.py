@@ -174,11 +174,10 @@ def language_of_passages(language: str, passages: Sequence[RetrievedContext], qu
 
 def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequence[Evidence]) -> Support:
     best = evidence[0]
-    rivals = sum(math.exp(one.order - best.order) for one in evidence)
     return Support(
         score=best.score,
         margin=best.order - evidence[1].order if len(evidence) > 1 else USUAL_MARGIN,
-        lead=-math.log(rivals),
+        lead=-math.log(sum(math.exp(one.order - best.order) for one in evidence)),
         similarity=best.fit.similarity,
         alone=best.fit.alone if best.weights is READ else None,
         missing_number=_misses_number(question, passages),

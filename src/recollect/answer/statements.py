@@ -138,14 +138,14 @@ def statement_spans(text: str, language: str = "en") -> list[tuple[int, int, str
 
 
 def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
-    kind, start, end = "blank", 0, 0
+    kind, start, end = "rule", 0, 0
     fenced = False
     for match in LINE.finditer(text):
         line = match.group()
         line_kind = _line_kind(line)
         if line.lstrip().startswith(("```", "~~~")):
             fenced, line_kind = not fenced, "rule"
-        elif fenced and line_kind != "blank":
+        elif fenced:
             line_kind = "row"
         if line_kind == kind == "sentence" and not _BULLET.match(line):
             end = match.end()
@@ -156,10 +156,7 @@ def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _line_kind(line: str) -> str:
-    bare = line.strip()
-    if not bare:
-        return "blank"
-    if not any(letter.isalnum() for letter in bare):
+    if not _says(line):
         return "rule"
     if _HEADING.match(line.rstrip("\n")) and not MARKER.search(line):
         return "heading"
