@@ -23,7 +23,6 @@ from recollect.answer.verification import Verifier
 from recollect.answer.writing import WrittenAnswer
 from recollect.chunking.sentences import sentence_spans
 from recollect.model import RetrievedContext
-from recollect.retrieval.analysis import Analyzer
 
 PASSAGE_CHARACTERS = 900
 CONSTRUCTED = Path(__file__).parents[1] / "tests/data/citation_cases.json"
@@ -192,13 +191,12 @@ def _passage(text, number, source="", section=None):
 
 
 def _report(name, cases, reader, *, language="en", show=False):
-    terms = Analyzer(language).terms
     right, total, verifiers = Counter(), Counter(), {}
     for kind, supported, answer, passages in cases:
         key = tuple(passage.content for passage in passages)
         if key not in verifiers:
-            verifiers = {key: Verifier(passages, terms=terms, language=language, reader=reader)}
-        written, stream = WrittenAnswer(verifiers[key], language), StatementStream(language)
+            verifiers = {key: Verifier(passages, language=language, reader=reader)}
+        written, stream = WrittenAnswer(verifiers[key]), StatementStream(language)
         for statement in [*stream.feed(answer), *stream.flush()]:
             written.add(statement)
         written.finish()

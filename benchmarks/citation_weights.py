@@ -22,7 +22,6 @@ from harness import machine, table, versions
 
 from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Signs, Verdict, Verifier
-from recollect.retrieval.analysis import Analyzer
 
 FAMILIES = ("hugo", "publiccode")
 FEATURES = ("numbers", "names", "identifiers", "turned", "read")
@@ -68,7 +67,7 @@ def _fitted(features: list[np.ndarray], wrong: list[np.ndarray]) -> np.ndarray:
 
 def _signs(cases) -> Iterator[tuple[bool, Signs]]:
     """Of each answer whether it is true, and the signs of the statement in it that is most doubtful."""
-    reader, terms, match = checker(), Analyzer("en").terms, Verifier.match
+    reader, match = checker(), Verifier.match
     for _, supported, answer, passages in cases:
         matches: list[Verdict] = []
 
@@ -76,7 +75,7 @@ def _signs(cases) -> Iterator[tuple[bool, Signs]]:
             matches.append(match(self, *arguments))
             return matches[-1]
 
-        verifier, stream, first = Verifier(passages, terms=terms, reader=reader), StatementStream(), []
+        verifier, stream, first = Verifier(passages, reader=reader), StatementStream(), []
         with patch.object(Verifier, "match", watched):
             for statement in [*stream.feed(answer), *stream.flush()]:
                 matches.clear()

@@ -5,22 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
 
 from recollect.answer._names import Name, identifiers, names
-from recollect.answer._quantities import Quantity, listed, quantities
-from recollect.answer.evidence import content_terms, row_of_words
+from recollect.answer._quantities import Quantity, quantities
+from recollect.answer.evidence import content_terms
 from recollect.languages import language_of_text
 from recollect.languages.stopwords import stopwords
-
-# Verbs and particles that any sentence may have, as terms of each language.
-_LIGHT = listed(
-    "get got give given come go goe take taken make made use need receiv appli offer provid out per accord say "
-    "said state mean also well up back onli current alreadi exact addit total one thing way peopl person someon "
-    "everyon everybodi erhalt bekomm gibt geb steht betragt lieg befind pro laut gemass obtien recoit selon donn "
-    "obten recib segun requir must muss soll doit deb"
-)
 
 
 @dataclass(frozen=True)
@@ -43,19 +35,11 @@ class Claim:
     identifiers: tuple[Name, ...]
     names: tuple[Name, ...]
 
-    @cached_property
-    def folded(self) -> str:
-        """Its words in a row, folded."""
-        return row_of_words(self.text)
-
-    @cached_property
+    @property
     def facts(self) -> frozenset[str]:
         """Everything checkable, as written, folded."""
-        return frozenset(
-            [quantity.text.casefold().strip() for quantity in self.quantities]
-            + [one.folded for one in self.identifiers]
-            + [name.folded for name in self.names]
-        )
+        found: tuple[Quantity | Name, ...] = (*self.quantities, *self.identifiers, *self.names)
+        return frozenset(one.text.casefold().strip() for one in found)
 
 
 def without_connectives(text: str) -> str:
@@ -71,10 +55,9 @@ def without_connectives(text: str) -> str:
 def _connectives() -> re.Pattern[str]:
     lines = files("recollect.answer").joinpath("connectives.txt").read_text("utf-8").replace("'", "['’]").splitlines()
     parts = [part.strip() for line in lines if not line.startswith("#") for part in line.partition(":")[2].split("|")]
-    parts.sort(key=len, reverse=True)
-    loose = "|".join(part for part in parts if not part.endswith(","))
-    bound = "|".join(part[:-1] for part in parts if part.endswith(","))
-    return re.compile(rf"\W*(?:(?:(?:{loose})(?:\s*[,:]|(?=\s))|(?:{bound})\s*[,:])\s*){{1,3}}", re.IGNORECASE)
+    ends = {True: r"\s*[,:]", False: r"(?:\s*[,:]|(?=\s))"}
+    one = "|".join(part.rstrip(",") + ends[part.endswith(",")] for part in sorted(parts, key=len, reverse=True))
+    return re.compile(rf"\W*(?:(?:{one})\s*){{1,3}}", re.IGNORECASE)
 
 
 def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: str = "en") -> Claim:
@@ -96,7 +79,7 @@ def read_claim(text: str, *, terms: Callable[[str], Sequence[str]], language: st
     # A date's month is compared with the date, whatever its notation.
     unmeasured = _masked(text, asked)
     said = content_terms(unmeasured, terms)
-    telling = said - _LIGHT - stopwords(own)
+    telling = said - stopwords(own)
     named = names(_masked(unmeasured, codes), language=own)
     return Claim(text, own, telling or said, tuple(asked), tuple(codes), tuple(named))
 

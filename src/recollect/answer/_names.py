@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Set
 from dataclasses import dataclass
-from functools import lru_cache
 
-from recollect.answer._quantities import LETTERS, NUMBERS, SCALES, UNITS, listed
+from recollect.answer._quantities import LETTERS, SCALES, UNITS, WEEKDAYS, listed
 from recollect.languages.stopwords import stopwords
 
 # Addresses of pages and people, telephone numbers, versions, and words that may be codes. No part can be read in two
@@ -27,14 +25,13 @@ _CODE = re.compile(
     r"(?!(?:EUR|USD|GBP|CHF)\d+$)(?:.*[\d_].*|.*\.(?:pdf|docx?|xlsx?|pptx?|md|txt|html?|csv|json|ya?ml|toml|xml|py|sh|exe|zip)"
     r"|[A-Z]{2,}(?:-[A-Z]{2,})+)"
 )
-_WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’.&-](?=[^\W_]))*")
+_WORD = re.compile(r"(?<!\w)[^\W\d_](?:[^\W_]|['’.&-](?=[^\W_]))*")
 _BEGINS = re.compile(
     r"(?:^|(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!?…:;]\s|[\"“„«»(\[|]|\n|[-*•–—]\s|>\s)[\s\"“„«*_(\[]*$"
 )
 # Before what is a name even where every noun is written in capitals.
 _NAMING = listed("in aus nach bei von frau herr herrn dr prof firma stadt mit für via durch gegen zwischen und oder")
 _POSSESSIVE = re.compile(r"['’]s?$")
-_INNER = re.compile(r"[-'’.&]")
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
@@ -76,7 +73,7 @@ def names(text: str, *, language: str = "en") -> list[Name]:
         text: A sentence without markup, numbers and identifiers.
         language: ISO 639-1 code of the sentence.
     """
-    common = _common(language)
+    common = stopwords(language) | stopwords("en")
     found: list[Name] = []
     before = ""
     for match in _WORD.finditer(text):
@@ -84,12 +81,13 @@ def names(text: str, *, language: str = "en") -> list[Name]:
         preceding, before = before, match.group()
         if len(word) < 2 or not any(map(str.isupper, word)):
             continue
-        folded = fold(word)
+        folded = word.casefold()
         acronym = word.isupper()
         if UNITS.get(folded, "").isupper() or folded in SCALES or (folded in common and not acronym):
             continue
         # At the beginning of a sentence a capital letter means nothing.
-        if _BEGINS.search(text, 0, match.start()) and not (acronym and len(word) <= 6):
+        certain = (acronym and len(word) <= 6) or folded in WEEKDAYS
+        if _BEGINS.search(text, 0, match.start()) and not certain:
             continue
         follows_noun = preceding[:1].isupper() and not _BEGINS.search(text, 0, match.start() - len(preceding) - 1)
         if language == "de" and not acronym and preceding.casefold() not in _NAMING and not follows_noun:
@@ -98,49 +96,7 @@ def names(text: str, *, language: str = "en") -> list[Name]:
     return found
 
 
-@lru_cache(maxsize=64)
-def _common(language: str) -> frozenset[str]:
-    numbers = frozenset(fold(word) for known in NUMBERS.values() for word in known)
-    return stopwords(language) | stopwords("en") | numbers
-
-
-@lru_cache(maxsize=16_384)
-def fold(word: str) -> str:
-    """A word for comparison: without case, diacritics and compatibility forms."""
-    bare = unicodedata.normalize("NFKD", word.casefold().replace("ß", "ss"))
-    return "".join(letter for letter in bare if not unicodedata.combining(letter))
-
-
-@lru_cache(maxsize=8_192)
-def words_of(text: str) -> frozenset[str]:
-    """The words of a text, folded, compounds by hyphen and possessive forms by their parts too."""
-    found: set[str] = set()
-    for match in _WORD.finditer(text):
-        word = _POSSESSIVE.sub("", match.group())
-        found.add(fold(word))
-        found.update(fold(part) for part in _INNER.split(word) if part)
-    return frozenset(found)
-
-
-def holds(words: Set[str], name: str) -> bool:
-    """Whether a text's words hold a name, possibly inflected ("Bremens", "Bremer")."""
-    if name in words or re.sub("[-.]", "", name) in words:
-        return True
-    parts = [part for part in _INNER.split(name) if part]
-    if len(parts) > 1 and all(part in words for part in parts):
-        return True
-    return any(_inflected(name, word) for word in words)
-
-
 def abbreviates(short: str, text: str) -> bool:
     """Whether capitals are the initials of neighbouring words of a text that begin so ("UK", "United Kingdom")."""
-    if not (2 <= len(short) <= 6 and short.isupper()):
-        return False
-    initials = "".join(word[0] for word in re.findall(r"[^\W\d_]+", text) if word[0].isupper())
-    return short in initials
-
-
-def _inflected(one: str, other: str) -> bool:
-    shorter, longer = sorted((one, other), key=len)
-    kept = len(shorter) if len(shorter) < 6 else len(shorter) - 1
-    return len(shorter) > 3 and len(longer) - len(shorter) <= 3 and longer[:kept] == shorter[:kept]
+    words = re.findall(r"[^\W\d_]+", text) if short.isupper() else []
+    return 2 <= len(short) <= 6 and short in "".join(word[0] for word in words if word[0].isupper())

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, product
 from typing import Literal
 
 _DATA = tomllib.loads(files("recollect.answer").joinpath("numbers.toml").read_text("utf-8"))
@@ -29,16 +29,27 @@ def _by_word(table: dict[str, str]) -> dict[str, str]:
     return {word: value for value, words in table.items() for word in words.split()}
 
 
+def _number_words(table: dict[str, str]) -> dict[str, Fraction]:
+    """The words of a table, and those composed of tens and ones: "twenty-five", "vingt-et-un", "fünfundzwanzig"."""
+    known = {word: Fraction(value) for word, value in _by_word(table).items()}
+    tens = [word for word, value in known.items() if value in range(20, 100, 10)]
+    ones = [word for word, value in known.items() if value in range(1, 10)]
+    for ten, one in product(tens, ones):
+        known |= dict.fromkeys((f"{ten}-{one}", f"{ten}-et-{one}", f"{one}und{ten}"), known[ten] + known[one])
+    return known
+
+
 #: Number words by language: cardinals, ordinals and other counts ("half").
-NUMBERS: dict[str, dict[str, Fraction]] = {
-    language: {word: Fraction(value) for word, value in _by_word(table).items()}
-    for language, table in _DATA["numbers"].items()
-}
+NUMBERS = {language: _number_words(table) for language, table in _DATA["numbers"].items()}
 #: Words that join the parts of one number.
 JOINERS = listed(_DATA["words"]["joiners"])
 #: Words of numbers that are other words too: they offer their number, and ask for none.
 AMBIGUOUS = listed(_DATA["words"]["ambiguous"])
 MONTHS = {word: int(month) for word, month in _by_word(_DATA["months"]).items()}
+#: Hours that have a name.
+HOURS = {word: int(hour) for word, hour in _by_word(_DATA["hours"]).items()}
+#: Names that a capital letter makes certain at the beginning of a sentence too.
+WEEKDAYS = listed(_DATA["words"]["weekdays"])
 #: Units of measure by the words and signs that stand behind a number.
 UNITS = _by_word(_DATA["units"])
 #: Units that are one another's multiples: the base (empty: none), and how many of it.
@@ -65,13 +76,11 @@ _DATES = [
         rf"(?<![\d.])(?P<d>\d\d?)(?P<mark>[./-])(?P<m>\d\d?)(?P=mark)(?P<y>{_YEAR}|\d\d)?(?!\d)",
     )
 ]
-_TIMES = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"(?<![\d:.,])(?P<h>[01]?\d|2[0-4])(?:[:h.](?P<m>[0-5]\d))?\s*(?:(?P<half>[ap])\.?\s?m\b\.?|uhr\b|o'clock)",
-        r"(?<![\d:.,])(?P<h>[01]?\d|2[0-4])[:h](?P<m>[0-5]\d)(?::[0-5]\d)?(?![\d:])",
-    )
-]
+_TIME = re.compile(
+    r"(?<![\d:.,])(?P<h>[01]?\d|2[0-4])(?:(?:[:h.](?P<m>[0-5]\d))?\s*(?:(?P<half>[ap])\.?\s?m\b\.?|uhr\b|o'clock)"
+    rf"|[:h](?P<n>[0-5]\d)(?::[0-5]\d)?(?![\d:]))|\b(?:{'|'.join(HOURS)})\b",
+    re.IGNORECASE,
+)
 #: Letters of scripts that separate words by spaces: digits after them are part of a code, not a number.
 LETTERS = "A-Za-z\u00aa-\u024f\u0370-\u052f"
 _PLAIN = r"\d+(?:[.,]\d+)?"
@@ -128,10 +137,8 @@ class Quantity:
             # The evidence may say more of the day.
             pairs = [zip(mine, theirs, strict=True) for mine in self.days for theirs in other.days]
             return any(all(not given or given == known for given, known in pair) for pair in pairs)
-        if self.kind == other.kind == "time":
-            return bool(self.values & other.values)
         if self.kind != "number":
-            return False
+            return self.kind == other.kind and bool(self.values & other.values)
         if other.kind == "date":
             # "in 2025" and "on the 27th" refer to a date.
             return self.unit is None and any(part in self.values for day in other.days for part in day if part)
@@ -180,14 +187,13 @@ def _dates(text: str) -> Iterator[Quantity]:
 
 
 def _times(text: str) -> Iterator[Quantity]:
-    for pattern in _TIMES:
-        for match in pattern.finditer(text):
-            part = match.groupdict()
-            hour, half = int(part["h"]), (part.get("half") or "").casefold()
-            if half and hour <= 12:
-                hour = hour % 12 + (12 if half == "p" else 0)
-            value = Fraction(hour * 60 + int(part["m"] or 0))
-            yield Quantity(match.start(), match.end(), match.group(), "time", values=frozenset({value}))
+    for match in _TIME.finditer(text):
+        part = match.groupdict()
+        hour = int(part["h"] or HOURS[match.group().casefold()])
+        if part["half"] and hour <= 12:
+            hour = hour % 12 + 12 * (part["half"] in "Pp")
+        value = Fraction(hour % 24 * 60 + int(part["m"] or part["n"] or 0))
+        yield Quantity(match.start(), match.end(), match.group(), "time", values=frozenset({value}))
 
 
 def _numbers(text: str) -> Iterator[Quantity]:
@@ -249,13 +255,12 @@ def unit_of(word: str) -> str | None:
 
 def _words(text: str, language: str) -> Iterator[Quantity]:
     """Yield numbers in words: "twenty-five thousand", "fünfundzwanzig", "treinta y cinco", "vierten", "half"."""
-    if language not in NUMBERS:
-        return
+    known = NUMBERS.get(language, {})
     words = list(_WORD.finditer(text))
     at = 0
     while at < len(words):
         said = [word.group().casefold() for word in words[at : at + _LONGEST_IN_WORDS]]
-        length, value = _in_words(said, language)
+        length, value = _in_words(said, known)
         if length:
             start, last = words[at].start(), words[at + length - 1].end()
             scale, unit, end = _following(text, last)
@@ -264,11 +269,11 @@ def _words(text: str, language: str) -> Iterator[Quantity]:
         at += max(1, length)
 
 
-def _in_words(words: Sequence[str], language: str) -> tuple[int, Fraction]:
+def _in_words(words: Sequence[str], known: Mapping[str, Fraction]) -> tuple[int, Fraction]:
     """Return how many of the words, from the first on, are one number, and its value."""
     total, part, last, length = Fraction(0), Fraction(0), Fraction(0), 0
     for place, word in enumerate(words):
-        value = word_value(word, language)
+        value = known.get(word)
         if value is None:
             if length and word in JOINERS:
                 continue
@@ -290,18 +295,3 @@ def _in_words(words: Sequence[str], language: str) -> tuple[int, Fraction]:
 def _continues(before: Fraction, value: Fraction) -> bool:
     """Return whether a number can follow a greater one within one number: twenty (and) five, hundred (and) twenty."""
     return (before >= 100 and value < 100) or (20 <= before < 100 and before % 10 == 0 and value < 10)
-
-
-@lru_cache(maxsize=16_384)
-def word_value(word: str, language: str) -> Fraction | None:
-    """Return the value of a number word, also of one composed of tens and ones; None for other words."""
-    if word in NUMBERS[language]:
-        return NUMBERS[language][word]
-    *most, ones = [part for part in word.split("-") if part not in JOINERS] or [""]
-    tens = "-".join(most)
-    if language == "de":
-        ones, _, tens = word.partition("und")
-    greater, smaller = NUMBERS[language].get(tens), NUMBERS[language].get(ones)
-    if greater is None or smaller is None or not _continues(greater, smaller):
-        return None
-    return greater + smaller

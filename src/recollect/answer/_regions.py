@@ -27,11 +27,6 @@ class Region:
         """The document it belongs to."""
         return self.passages[0].document_id
 
-    @property
-    def end_offset(self) -> int:
-        """Just behind the last character."""
-        return self.start_offset + len(self.text)
-
     def covering(self, start: int, end: int) -> Sequence[RetrievedContext]:
         """The passages that share characters with a span of the document, never none for a span inside."""
         return [p for p in self.passages if p.start_offset < end and p.end_offset > start]
@@ -68,11 +63,6 @@ class Region:
         )
 
 
-def region_of(passage: RetrievedContext) -> Region:
-    """The region that one passage covers."""
-    return Region(passage.start_offset, passage.content, (passage,))
-
-
 def join_passages(passages: Iterable[RetrievedContext]) -> list[Region]:
     """Regions in order of document, then offset. Every character of every passage lies in one.
 
@@ -80,19 +70,19 @@ def join_passages(passages: Iterable[RetrievedContext]) -> list[Region]:
     """
     regions: list[Region] = []
     for passage in sorted(passages, key=lambda p: (p.document_id, p.start_offset, -p.end_offset)):
-        joined = _extended(regions[-1], passage) if regions else None
-        if joined is None:
-            regions.append(region_of(passage))
-        else:
+        new = Region(passage.start_offset, passage.content, (passage,))
+        if regions and (joined := _joined(regions[-1], new)):
             regions[-1] = joined
+        else:
+            regions.append(new)
     return regions
 
 
-def _extended(region: Region, passage: RetrievedContext) -> Region | None:
-    if passage.document_id != region.document_id or passage.start_offset > region.end_offset:
+def _joined(region: Region, new: Region) -> Region | None:
+    offset = new.start_offset - region.start_offset
+    known = region.text[offset:]
+    shared = min(len(known), len(new.text))
+    apart = new.document_id != region.document_id or offset > len(region.text)
+    if apart or known[:shared] != new.text[:shared]:
         return None
-    known = region.text[passage.start_offset - region.start_offset :]
-    shared = min(len(known), len(passage.content))
-    if known[:shared] != passage.content[:shared]:
-        return None
-    return Region(region.start_offset, region.text + passage.content[shared:], (*region.passages, passage))
+    return Region(region.start_offset, region.text + new.text[shared:], (*region.passages, *new.passages))

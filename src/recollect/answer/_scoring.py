@@ -46,10 +46,6 @@ class Fit:
     begins: float = 0.0
     alone: float = 0.0
 
-    def weighed(self, weights: Fit) -> float:
-        """All of it together."""
-        return float(sum(getattr(self, name) * getattr(weights, name) for name in FEATURES))
-
 
 FEATURES = tuple(one.name for one in fields(Fit))
 #: The weights where the reader is asked (fitted by ``benchmarks/answer_rule.py``), where it is not, and where words
@@ -73,7 +69,6 @@ class Evidence:
     """A quotable piece of a region and how well it fits the question.
 
     Attributes:
-        section: The titles of the headings that it stands under.
         text: What it is judged by: the piece with its heading and the line that introduces it.
         terms: The terms of that.
         context: Its terms with those of its section and of its document's title and path.
@@ -85,7 +80,6 @@ class Evidence:
 
     region: Region
     unit: Unit
-    section: str | None
     text: str
     terms: frozenset[str]
     context: frozenset[str]
@@ -97,7 +91,7 @@ class Evidence:
     @property
     def score(self) -> float:
         """How well it fits, together."""
-        return self.fit.weighed(self.weights)
+        return float(sum(getattr(self.fit, name) * getattr(self.weights, name) for name in FEATURES))
 
     @property
     def order(self) -> float:
@@ -117,7 +111,8 @@ class Evidence:
     @property
     def headings(self) -> str:
         """The title of its document and the headings that it stands under."""
-        title, section = self.region.passage_at(self.start_offset).title, self.section or ""
+        title = self.region.passage_at(self.start_offset).title
+        section = self.region.part_at(self.start_offset).section or ""
         return section if title in section else f"{title} > {section}" if section else title
 
     @property
@@ -164,12 +159,7 @@ def gather(
     # Headings and the heads of tables stand before many pieces.
     terms = cache(lambda text: frozenset(analyzer.terms(text)))
     strengths = _strengths(passages)
-    pieces = [
-        piece
-        for region in join_passages(passages)
-        for own in [language_of_part(region.text, language)]
-        for piece in _pieces(region, terms, own, by_meaning(own))
-    ]
+    pieces = [piece for region in join_passages(passages) for piece in _pieces(region, terms, language, by_meaning)]
     # What says nothing that the question does not, answers nothing.
     pieces = [piece for piece in pieces if not piece.terms <= asked] or pieces
     wanted = weighted_terms(asked, [piece.terms for piece in pieces])
@@ -220,20 +210,19 @@ def _rank(evidence: Evidence) -> tuple[float, int, int]:
 
 
 def _pieces(
-    region: Region, terms: Callable[[str], frozenset[str]], language: str, by_meaning: bool
+    region: Region, terms: Callable[[str], frozenset[str]], language: str, by_meaning: Callable[[str], bool]
 ) -> Iterator[Evidence]:
-    sections = {id(passage): passage.parts for passage in region.passages}
-    titles = {title for parts in sections.values() for part in parts for title in (part.section or "").split(" > ")}
+    language = language_of_part(region.text, language)
+    own_parts = [part for passage in region.passages for part in passage.parts]
+    titles = {title for part in own_parts for title in (part.section or "").split(" > ")}
     for unit in quotable_units(region.text, language=language, headings=titles):
         at = region.start_offset + unit.start
-        passage = region.passage_at(at)
-        own_parts = sections[id(passage)]
-        section = next((part for part in own_parts if at < part.end_offset), own_parts[-1]).section
+        passage, section = region.passage_at(at), region.part_at(at).section
         heading = unit.heading or (section or "").rpartition(" > ")[2]
         parts = [part for part in (heading, unit.lead, region.text[unit.quote_start : unit.end]) if part]
         own = frozenset[str]().union(*map(terms, parts))
         around = terms(f"{section or ''}\n{passage.title}\n{passage.source}")
-        yield Evidence(region, unit, section, " ".join(parts), own, own | around, by_meaning)
+        yield Evidence(region, unit, " ".join(parts), own, own | around, by_meaning(language))
 
 
 def _judged(
@@ -259,8 +248,7 @@ def _is_old(passage: RetrievedContext) -> bool:
 def weighted_terms(question_terms: frozenset[str], piece_terms: Sequence[frozenset[str]]) -> dict[str, float]:
     """The question's terms by rarity among the pieces; a term that no piece holds weighs as the rarest."""
     holders = Counter(term for held in piece_terms for term in held & question_terms)
-    total = len(piece_terms)
-    return {term: math.log(1 + (total + 1) / (holders[term] + 0.5)) for term in sorted(question_terms)}
+    return {term: math.log(1 + (len(piece_terms) + 1) / (holders[term] + 0.5)) for term in sorted(question_terms)}
 
 
 def coverage(wanted: dict[str, float], held: frozenset[str]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import Literal
 
 from recollect.chunking.sentences import sentence_spans
@@ -15,9 +15,9 @@ from recollect.chunking.sentences import sentence_spans
 
 Kind = Literal["blank", "rule", "heading", "row", "item", "prose"]
 
-_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
-_TABLE_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*|[^\t\n]+\t[^\t\n]*\S.*")
+TABLE_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*|[^\t\n]+\t[^\t\n]*\S.*")
 _COLUMNS = re.compile(r"[^\s.:;!?] {3,}\S| {4,}\S")
 # A table's row as the readers write it where the format has no other: "Country: Norway; Full rate: 75".
 _RECORD = re.compile(r"\s*[^:;\n]{1,60}: [^;\n]+(?:; [^:;\n]{1,60}: [^;\n]+)+")
@@ -57,7 +57,7 @@ def blocks(text: str, headings: frozenset[str]) -> Iterator[Block]:
         headings: Titles known to be headings, casefolded.
     """
     run: list[Block] = []
-    for match in _LINE.finditer(text):
+    for match in LINE.finditer(text):
         line = Block(_line_kind(match.group(), headings), match.start(), match.end())
         # What begins far to the right continues the row above it.
         hangs = len(match.group()) - len(match.group().lstrip()) >= _CONTINUATION_INDENT
@@ -79,7 +79,7 @@ def _line_kind(line: str, headings: frozenset[str]) -> Kind:
         return "rule"
     if bare.startswith("#") or bare.strip("*_# ").casefold() in headings or _is_capitals(bare):
         return "heading"
-    if _TABLE_ROW.fullmatch(line.rstrip("\n")):
+    if TABLE_ROW.fullmatch(line.rstrip("\n")):
         return "row"
     if _BULLET.match(line) or _RECORD.fullmatch(line.rstrip()):
         return "item"
@@ -117,7 +117,8 @@ def _parted(text: str, run: Sequence[Block]) -> list[Block]:
     wrapped = 2 * sum(full) >= len(full) and not _look_like_rows(lines)
     parts = [run[0]]
     for (before, line), is_full, block in zip(pairwise(lines), full, run[1:], strict=True):
-        if (is_full and wrapped) or _runs_on(before, line):
+        goes_on = line[0].islower() and not _KEY.match(line) and not _ENDS_SENTENCE.search(before)
+        if (is_full and wrapped) or goes_on or before.endswith((",", "-", "\u00ad")):
             parts[-1] = Block(parts[-1].kind, parts[-1].start, block.end)
         else:
             parts.append(Block("prose", block.start, block.end))
@@ -130,15 +131,8 @@ def _look_like_rows(lines: Sequence[str]) -> bool:
         return True
     if len(lines) < _FEWEST_ROWS or any(_ENDS_PROSE.search(line) for line in lines[:-1]):
         return False
-    return all(line[0].isupper() or not line[0].isalpha() for line in lines) and any(
-        line[0].isupper() for line in lines
-    )
-
-
-def _runs_on(before: str, line: str) -> bool:
-    if before.endswith((",", "-", "\u00ad")):
-        return True
-    return line[0].islower() and not _KEY.match(line) and not _ENDS_SENTENCE.search(before)
+    letters = [line[0] for line in lines if line[0].isalpha()]
+    return bool(letters) and all(map(str.isupper, letters))
 
 
 def _rows(text: str, cells: Sequence[Block]) -> Iterator[Block]:
@@ -220,6 +214,7 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
     heading, lead, header = "", (0, 0), (0, 0)
     found = list(blocks(text, frozenset(title.strip().casefold() for title in headings)))
     for index, block in enumerate(found):
+        own: list[Unit] = []
         if block.kind == "heading":
             heading, lead = text[block.start : block.end].strip().strip("#*_ "), (0, 0)
         elif block.kind == "row":
@@ -227,15 +222,14 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
             if before is None or before.kind not in {"row", "rule"} or before.end < block.start:
                 header = _header(text, found, index)
             if not _stands_above_rule(found, index):
-                units += [replace(unit, heading=heading) for unit in _row(text, block, header)]
+                own = list(_row(text, block, header))
         elif block.kind == "item":
-            own = list(_sentences(text, block, language=language, whole=True))
-            units += [replace(_led(unit, text, lead), heading=heading, kind="item") for unit in own]
+            own = [_led(unit, text, lead) for unit in _sentences(text, block, language)]
         elif block.kind == "prose":
-            own = list(_sentences(text, block, language=language, whole=False))
-            units += [replace(unit, heading=heading) for unit in own]
+            own = list(_sentences(text, block, language))
             introduces = own and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
             lead = (own[-1].quote_start, own[-1].end) if introduces else (0, 0)
+        units += [replace(unit, heading=heading) for unit in own]
     return units
 
 
@@ -267,14 +261,11 @@ def _header(text: str, found: Sequence[Block], index: int) -> tuple[int, int]:
     own = trimmed(text, found[index].start, found[index].end, edge="|")
     if _stands_above_rule(found, index):
         return own
-    rows = []
-    for before, block in pairwise(found[index:]):
-        if block.kind != "row" or before.end < block.start:
-            break
-        rows.append(text[block.start : block.end])
-    with_figures = sum(any(character.isdigit() for character in row) for row in rows)
+    table = takewhile(lambda pair: pair[1].kind == "row" and pair[0].end >= pair[1].start, pairwise(found[index:]))
+    rows = [text[block.start : block.end] for _, block in table]
+    with_figures = sum(any(map(str.isdigit, row)) for row in rows)
     head = text[slice(*own)]
-    plain = not any(character.isdigit() for character in head) and len(_COLUMN_GAP.findall(head)) != 1
+    plain = not any(map(str.isdigit, head)) and len(_COLUMN_GAP.findall(head)) != 1
     return own if plain and len(rows) > 1 and 2 * with_figures >= len(rows) else (0, 0)
 
 
@@ -292,12 +283,13 @@ def _row(text: str, block: Block, lead: tuple[int, int]) -> Iterator[Unit]:
         yield unit if lead[0] <= start < lead[1] else _led(unit, text, lead)
 
 
-def _sentences(text: str, block: Block, *, language: str, whole: bool) -> Iterator[Unit]:
-    """The block's sentences; a block that is better read whole is cut only where it is long."""
-    marker = _BULLET.match(text, block.start, block.end) if whole else _QUOTE_MARK.match(text, block.start, block.end)
+def _sentences(text: str, block: Block, language: str) -> Iterator[Unit]:
+    """The block's sentences; an item is cut only where it is long."""
+    item = block.kind == "item"
+    marker = (_BULLET if item else _QUOTE_MARK).match(text, block.start, block.end)
     begin = marker.end() if marker else block.start
     start, end = trimmed(text, begin, block.end)
-    if whole and end - start <= _LONGEST_ITEM:
+    if item and end - start <= _LONGEST_ITEM:
         spans = [(start, end)]
     else:
         spans = [(begin + a, begin + b) for a, b in sentence_spans(text[begin : block.end], language)]
@@ -306,8 +298,8 @@ def _sentences(text: str, block: Block, *, language: str, whole: bool) -> Iterat
         for start, end in _bounded(text, *trimmed(text, *span)):
             if _ONLY_LINKS.fullmatch(text, start, end):
                 continue
-            leans_back = before is not None and _LEANS_BACK.match(text, start, end)
-            yield Unit(start, end, before if before is not None and leans_back else start)
+            quote_start = before if before is not None and _LEANS_BACK.match(text, start, end) else start
+            yield Unit(start, end, quote_start, kind="item" if item else "sentence")
             before = start
 
 
@@ -336,9 +328,7 @@ def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > MAX_UNIT_CHARS:
         cut = text.rfind(" ", start + MAX_UNIT_CHARS // 2, start + MAX_UNIT_CHARS)
         cut = start + MAX_UNIT_CHARS if cut < 0 else cut
-        left, right = trimmed(text, start, cut)
-        if right > left:
-            yield left, right
+        yield trimmed(text, start, cut)
         start, _ = trimmed(text, cut, end)
     if end > start:
         yield start, end

@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from importlib.resources import files
 
 from recollect.languages import AUTO, DEFAULT_LANGUAGE, certain_language, language_of_text
@@ -81,7 +80,7 @@ def is_refusal(text: str) -> bool:
     Typographic apostrophes, quotation marks, emphasis, case and line breaks make no difference. The sentence behind
     a partial answer does not make that answer a refusal.
     """
-    return _bare(text).startswith(_bare_refusals())
+    return _bare(text).startswith(_BARE_REFUSALS)
 
 
 def says_nothing_is_known(sentence: str) -> bool:
@@ -99,11 +98,9 @@ def is_pleasantry(sentence: str) -> bool:
     return bool(_PLEASANTRY.match(sentence))
 
 
-@cache
-def _bare_refusals() -> tuple[str, ...]:
-    return tuple(map(_bare, (*REFUSALS.values(), *OFFERS.values())))
-
-
 def _bare(text: str) -> str:
     text = re.sub(r"[’‘`´]", "'", text.casefold())
     return " ".join(re.sub(r"[\"“”„«»*_.。।]", "", text).split()).lstrip("'> ")
+
+
+_BARE_REFUSALS = tuple(map(_bare, (*REFUSALS.values(), *OFFERS.values())))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from recollect.answer._names import identifiers, words_of
+from recollect.answer._names import identifiers
 from recollect.answer._quantities import Quantity, quantities
-from recollect.answer._units import Unit, quotable_units, trimmed
+from recollect.answer._units import Unit, quotable_units
 from recollect.languages import language_of_text
 from recollect.model import RetrievedContext
 
@@ -34,7 +32,6 @@ class Piece:
         terms: Of its own.
         all_terms: These, and those around it: of heading, a list's opening line, table's header, section and path.
         quantities: Its numbers, dates and times, and those around it.
-        words: Its words and those around it, folded.
         codes: Its identifiers and those around it, folded.
         language: ISO 639-1 code of what it says.
     """
@@ -46,43 +43,8 @@ class Piece:
     terms: frozenset[str]
     all_terms: frozenset[str]
     quantities: tuple[Quantity, ...]
-    words: frozenset[str]
     codes: frozenset[str]
     language: str
-
-    @property
-    def folded(self) -> str:
-        """Its words in a row, folded."""
-        return row_of_words(self.text)
-
-
-class Sources:
-    """Everything that a model was shown, cut into pieces.
-
-    Args:
-        passages: As they were shown; source n is ``passages[n - 1]``.
-        terms: Splits a text into its terms.
-        language: ISO 639-1 code of the passages.
-    """
-
-    def __init__(
-        self, passages: Sequence[RetrievedContext], *, terms: Callable[[str], Sequence[str]], language: str
-    ) -> None:
-        self.passages = passages
-        self._by_source = {
-            number: list(_pieces(number, passage, terms=terms, language=language))
-            for number, passage in enumerate(passages, start=1)
-        }
-        self.pieces = self.of(self._by_source)
-        self._frequencies = Counter(term for piece in self.pieces for term in piece.terms)
-
-    def weight(self, term: str) -> float:
-        """How much a term says: rare ones more."""
-        return math.log(1 + (len(self.pieces) + 1) / (max(self._frequencies[term], 1) + 0.5))
-
-    def of(self, numbers: Iterable[int]) -> list[Piece]:
-        """The pieces of some sources; none of a number that names no source, or an empty one."""
-        return [piece for number in numbers for piece in self._by_source.get(number, ())]
 
 
 def row_of_words(text: str) -> str:
@@ -95,11 +57,19 @@ def content_terms(text: str, terms: Callable[[str], Sequence[str]]) -> frozenset
     return frozenset(term for term in terms(text) if not term.replace(".", "").replace(",", "").isdigit())
 
 
-def _pieces(
+def pieces_of(
     number: int, passage: RetrievedContext, *, terms: Callable[[str], Sequence[str]], language: str
 ) -> Iterator[Piece]:
+    """The pieces of the source with this number.
+
+    Args:
+        number: From 1.
+        passage: As it was shown.
+        terms: Splits a text into its terms.
+        language: ISO 639-1 code of the passages.
+    """
     titles = {title for part in passage.parts for title in (part.section or "").split(" > ")}
-    units = quotable_units(passage.content, language=language, headings=titles) or _whole(passage.content)
+    units = quotable_units(passage.content, language=language, headings=titles) or [Unit(0, len(passage.content), 0)]
     told = "; ".join(note.text for note in passage.notes)
     date = passage.event_time.date().isoformat() if passage.event_time else str(passage.metadata.get("date") or "")
     path = f"{passage.title} {_PATH_PARTS.sub(' ', passage.source)} {passage.source} {date} {told}"
@@ -107,8 +77,8 @@ def _pieces(
     for unit in units:
         text = passage.content[unit.start : unit.end]
         section = (passage.part_at(passage.start_offset + unit.start).section or "").split(" > ")
-        parts = (_NUMBERING.sub("", unit.heading), unit.lead, *(_NUMBERING.sub("", title) for title in section), path)
-        around = "\n".join(part for part in parts if part)
+        headings = (_NUMBERING.sub("", title) for title in (unit.heading, *section))
+        around = "\n".join((*headings, unit.lead, path))
         own, own_terms = language_of_text(text, expected=usual), content_terms(text, terms)
         yield Piece(
             source=number,
@@ -118,15 +88,9 @@ def _pieces(
             terms=own_terms,
             all_terms=own_terms | content_terms(around, terms),
             quantities=(*quantities(text, language=own), *quantities(around, language=language)),
-            words=words_of(text) | words_of(around),
             codes=frozenset(found.folded for found in (*identifiers(text), *identifiers(around))),
             language=own,
         )
-
-
-def _whole(content: str) -> list[Unit]:
-    start, end = trimmed(content, 0, len(content))
-    return [Unit(start, end, start)] if end > start else []
 
 
 def covered(term: str, held: frozenset[str]) -> float:
@@ -138,7 +102,5 @@ def covered(term: str, held: frozenset[str]) -> float:
 
 def _alike(shorter: str, longer: str) -> bool:
     """Whether two terms are forms of one word, or the longer one is a compound: "Jahresurlaub" holds "Urlaub"."""
-    if len(shorter) < _LEAST_COMMON:
-        return False
     stem = shorter[: max(_LEAST_COMMON, round(len(shorter) * 0.75))]
-    return longer.startswith(stem) or longer.endswith(shorter)
+    return len(shorter) >= _LEAST_COMMON and (longer.startswith(stem) or longer.endswith(shorter))

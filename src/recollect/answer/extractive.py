@@ -107,7 +107,7 @@ def extract_answer(
             question,
             helpful(reading, options),
             language=language_of_passages(language, passages) if passages else AUTO,
-            nearest=_nearest(reading, options.rule),
+            nearest=_nearest(reading.evidence[0], reading.support, options.rule) if reading.support else None,
         )
     best = reading.evidence[0]
     quotes = [best.region.citation(marker, *span) for marker, span in enumerate(best.quotes, start=1)]
@@ -174,11 +174,10 @@ def language_of_passages(language: str, passages: Sequence[RetrievedContext], qu
 
 def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequence[Evidence]) -> Support:
     best = evidence[0]
-    rivals = sum(math.exp(one.order - best.order) for one in evidence)
     return Support(
         score=best.score,
         margin=best.order - evidence[1].order if len(evidence) > 1 else USUAL_MARGIN,
-        lead=-math.log(rivals),
+        lead=-math.log(sum(math.exp(one.order - best.order) for one in evidence)),
         similarity=best.fit.similarity,
         alone=best.fit.alone if best.weights is READ else None,
         missing_number=_misses_number(question, passages),
@@ -189,8 +188,6 @@ def _support(question: str, passages: Sequence[RetrievedContext], evidence: Sequ
 
 def _misses_number(question: str, passages: Sequence[RetrievedContext]) -> bool:
     asked = set(_with_digits(_without_thousands(question)))
-    if not asked:
-        return False
     told = (f"{one.title}\n{one.source}\n{one.content}\n" for one in passages)
     sections = {part.section or "" for one in passages for part in one.parts}
     everything = _without_thousands("\n".join([*told, *sections]))
@@ -211,15 +208,12 @@ def _without_thousands(text: str) -> str:
     return _THOUSANDS.sub("", plain_digits(text)).casefold()
 
 
-def _nearest(reading: Reading, rule: RefusalRule) -> Nearest | None:
-    if reading.support is None or not reading.evidence:
-        return None
-    best = reading.evidence[0]
+def _nearest(best: Evidence, support: Support, rule: RefusalRule) -> Nearest:
     return Nearest(
         evidence=best.region.citation(0, best.unit.quote_start, best.unit.end),
-        probability=rule.probability(reading.support),
+        probability=rule.probability(support),
         threshold=rule.threshold,
-        missing_identifier=reading.support.missing_number,
+        missing_identifier=support.missing_number,
     )
 
 

@@ -59,13 +59,11 @@ def helpful_passages(
 
 def _offers(evidence: Sequence[Evidence], passages: Sequence[RetrievedContext]) -> Iterator[_Stretch]:
     """The most promising passage, whole; then the best pieces, with the whole ones around them."""
-    for passage in passages[:1]:
-        regions = (one.region for one in evidence if any(own is passage for own in one.region.passages))
-        region = next(regions, None)
-        if region is not None:
-            begin, end = trimmed(passage.content, 0, len(passage.content))
-            at = passage.start_offset - region.start_offset
-            yield _Stretch(region, at + begin, at + end)
+    first = passages[0]
+    regions = (one.region for one in evidence if any(own is first for own in one.region.passages))
+    if region := next(regions, None):
+        at = first.start_offset - region.start_offset
+        yield _Stretch(region, *trimmed(region.text, at, at + len(first.content)))
     for piece in evidence[:_MOST_PIECES]:
         yield _around(piece, evidence)
 

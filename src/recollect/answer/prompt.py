@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from recollect.answer.absence import refusal_of
@@ -23,8 +21,9 @@ CLOSING = "END OF CONTEXT"
 SEPARATOR = "\n\n---\n\n"
 DEFAULT_MAX_CONTEXT_CHARS = 12_000
 
+_PACKAGED = Path(__file__).with_name("prompts") / "strict.md"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_KNOWN = ("refusal", "context", "question")
+_KNOWN = {"{refusal}", "{context}", "{question}"}
 _BEGINS = re.compile(rf"^{OPENING}[ \t]*$", re.MULTILINE)
 _ENDS = re.compile(rf"^{CLOSING}[ \t]*$", re.MULTILINE)
 
@@ -69,17 +68,6 @@ def load_prompt(path: Path) -> PromptTemplate:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(f"The prompt {str(path)!r} cannot be read: {exc}.") from exc
-    return _checked(text, f"The prompt {str(path)!r}")
-
-
-@cache
-def default_prompt() -> PromptTemplate:
-    """The packaged prompt."""
-    text = files("recollect.answer").joinpath("prompts/strict.md").read_text(encoding="utf-8")
-    return _checked(text, "The packaged prompt")
-
-
-def _checked(text: str, name: str) -> PromptTemplate:
     opening = _BEGINS.search(text)
     faults = [] if opening else [f"a line {OPENING!r}, from which on it is the request"]
     system, request = (text[: opening.start()], text[opening.start() :]) if opening else (text, text)
@@ -90,14 +78,13 @@ def _checked(text: str, name: str) -> PromptTemplate:
     context, question = request.find("{context}"), request.find("{question}")
     if opening and not (closing and context < closing.start() < question):
         faults.append(f"{{context}}, then a line {CLOSING!r}, then {{question}}")
-    if not system.strip():
-        faults.append("rules above the context")
     if faults:
-        raise ConfigurationError(f"{name} lacks {'; '.join(faults)}.")
-    unknown = sorted({place for place in _PLACEHOLDER.findall(text) if place not in _KNOWN})
-    if unknown:
-        named = ", ".join(f"{{{place}}}" for place in unknown)
-        raise ConfigurationError(f"{name} has {named}; known are {{refusal}}, {{context}} and {{question}}.")
+        raise ConfigurationError(f"The prompt {str(path)!r} lacks {'; '.join(faults)}.")
+    if unknown := sorted({f"{{{place}}}" for place in _PLACEHOLDER.findall(text)} - _KNOWN):
+        named = ", ".join(unknown)
+        raise ConfigurationError(
+            f"The prompt {str(path)!r} has {named}; known are {{refusal}}, {{context}} and {{question}}."
+        )
     return PromptTemplate(system.strip(), request.strip())
 
 
@@ -140,7 +127,7 @@ def build_prompt(
         language=language,
         separator=SEPARATOR,
     )
-    template = template or default_prompt()
+    template = template or load_prompt(_PACKAGED)
     given = {"refusal": refusal_of(question, language), "context": context.text, "question": defused(question.strip())}
 
     def filled(text: str) -> str:
@@ -160,16 +147,15 @@ def newest_first(passages: Sequence[RetrievedContext]) -> list[RetrievedContext]
     ordered: list[RetrievedContext] = []
     seen: set[int] = set()
 
-    def place(at: int) -> None:
-        if at in seen:
-            return
-        seen.add(at)
-        newer = {note.document_id for note in passages[at].notes if note.document_id is not None}
-        for other, passage in enumerate(passages):
-            if passage.document_id in newer:
-                place(other)
-        ordered.append(passages[at])
+    def place(passage: RetrievedContext) -> None:
+        if id(passage) not in seen:
+            seen.add(id(passage))
+            newer = {note.document_id for note in passage.notes}
+            for other in passages:
+                if other.document_id in newer:
+                    place(other)
+            ordered.append(passage)
 
-    for at in range(len(passages)):
-        place(at)
+    for passage in passages:
+        place(passage)
     return ordered

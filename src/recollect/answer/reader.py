@@ -8,7 +8,7 @@ Other changes to the same weights (`checker.safetensors`) say whether a passage 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -71,7 +71,9 @@ class Reading:
 
         Minus infinity where nothing was read there.
         """
-        return max((one.begins_within(start, end) for one in self._windows), default=-np.inf)
+        inside = [[at for at, span in enumerate(one.spans) if start <= span[0] < end] for one in self._windows]
+        found = [np.logaddexp.reduce(one.begins[at]) for one, at in zip(self._windows, inside, strict=True) if at]
+        return float(max(found, default=-np.inf))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,6 @@ class _Read:
     spans: tuple[Span, ...]
     begins: _Array
 
-    def begins_within(self, start: int, end: int) -> float:
-        inside = [at for at, span in enumerate(self.spans) if start <= span[0] < end]
-        return float(np.logaddexp.reduce(self.begins[inside])) if inside else -np.inf
-
 
 @dataclass(frozen=True, slots=True)
 class _Window:
@@ -109,7 +107,7 @@ class _Window:
     spans: tuple[Span, ...]
 
 
-_Loaded: TypeAlias = "tuple[onnxruntime.InferenceSession, TextTokenizer, _Heads]"
+_Loaded: TypeAlias = "tuple[onnxruntime.InferenceSession, TextTokenizer, Mapping[str, _Array]]"
 
 
 class Reader(LocalModel):
@@ -172,7 +170,7 @@ class Reader(LocalModel):
             types[0, : window.question_tokens] = 0
             ids = np.array([window.token_ids], np.int32)
             vectors: _Array = session.run(None, {"input_ids": ids, "token_types": types})[0][0]
-            return heads.judge(vectors, window.spans)
+            return _judged(heads, vectors, window.spans)
 
         found: list[list[_Read]] = [[] for _ in passages]
         for window, read in self.each(run, windows):
@@ -181,6 +179,8 @@ class Reader(LocalModel):
         return [Reading(*read.best, read.probability, tuple(own)) for read, own in zip(best, found, strict=True)]
 
     def _load(self) -> _Loaded:
+        from safetensors.numpy import load_file
+
         with self._lock:
             if self._loaded is None:
                 files = self._cache.pull(self._model)
@@ -190,7 +190,9 @@ class Reader(LocalModel):
                 graph = ensure_built(
                     files, precision=self._precision, sample=sample, head="pairs", deltas=self._weights
                 )
-                self._loaded = load_session(graph.path), tokenizer, _Heads.load(self._weights)
+                trained = load_file(self._weights).items()
+                heads = {name: array.astype(np.float32) for name, array in trained if name.startswith("heads.")}
+                self._loaded = load_session(graph.path), tokenizer, heads
             return self._loaded
 
 
@@ -212,41 +214,22 @@ def _windows(
             yield _Window(index, number, (*lead, *part, *behind), len(first), tuple(spans[start : start + room]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Heads:
-    """What turns the vectors of tokens into spans and a probability.
+def _judged(heads: Mapping[str, _Array], vectors: _Array, spans: tuple[Span, ...]) -> _Read:
+    """Read the vectors of one window, whose last tokens but one are those of ``spans``.
 
-    They stay in 32 bits and outside the graph: they are a thousandth of its arithmetic.
+    The heads stay in 32 bits and outside the graph: they are a thousandth of its arithmetic.
     """
-
-    span: _Array
-    pooler: tuple[_Array, _Array]
-    answerable: tuple[_Array, _Array]
-
-    @classmethod
-    def load(cls, weights: Path) -> _Heads:
-        from safetensors.numpy import load_file
-
-        found = {name: array.astype(np.float32) for name, array in load_file(weights).items() if name[:6] == "heads."}
-        pooler, answerable = (
-            (found[f"heads.{name}.weight"].T, found[f"heads.{name}.bias"]) for name in ("pooler", "answerable")
-        )
-        return cls(found["heads.span"].T, pooler, answerable)
-
-    def judge(self, vectors: _Array, spans: tuple[Span, ...]) -> _Read:
-        """Read the vectors of one window, whose last tokens but one are those of ``spans``."""
-        weight, bias = self.pooler
-        pooled = np.tanh(vectors[0] @ weight + bias)
-        weight, bias = self.answerable
-        probability = float(1 / (1 + np.exp(-(pooled @ weight + bias)[0])))
-        logits = vectors @ self.span
-        starts, ends = logits[len(logits) - 1 - len(spans) : -1].T
-        if not spans:
-            return _Read(probability, (0, 0), (), starts)
-        # The first token stands for "not here".
-        begins = starts - np.logaddexp(np.logaddexp.reduce(starts), logits[0, 0])
-        first, last = divmod(int((starts[:, None] + ends[None, :] + _allowed(len(spans))).argmax()), len(spans))
-        return _Read(probability, (spans[first][0], spans[last][1]), spans, begins)
+    pooled = np.tanh(vectors[0] @ heads["heads.pooler.weight"].T + heads["heads.pooler.bias"])
+    odds = pooled @ heads["heads.answerable.weight"].T + heads["heads.answerable.bias"]
+    probability = float(1 / (1 + np.exp(-odds[0])))
+    logits = vectors @ heads["heads.span"].T
+    starts, ends = logits[len(logits) - 1 - len(spans) : -1].T
+    if not spans:
+        return _Read(probability, (0, 0), (), starts)
+    # The first token stands for "not here".
+    begins = starts - np.logaddexp(np.logaddexp.reduce(starts), logits[0, 0])
+    first, last = divmod(int((starts[:, None] + ends[None, :] + _allowed(len(spans))).argmax()), len(spans))
+    return _Read(probability, (spans[first][0], spans[last][1]), spans, begins)
 
 
 @cache

@@ -87,17 +87,13 @@ class RefusalRule:
         """The estimated probability that the evidence answers the question, 0 to 1."""
         penalty = self.missing_number_penalty * support.missing_number
         if not support.by_meaning:
-            return _logistic(self.words_weight * (support.score - self.words_score) - penalty)
-        if support.alone is None:
-            ahead = self.score_weight * support.score + self.margin_weight * support.margin
-            return _logistic(self.unread_bias + ahead - penalty)
-        return _logistic(
-            self.bias
-            + self.lead_weight * support.lead
-            + self.similarity_weight * support.similarity
-            + self.alone_weight * support.alone
-            - penalty
-        )
+            odds = self.words_weight * (support.score - self.words_score)
+        elif support.alone is None:
+            odds = self.unread_bias + (self.score_weight * support.score + self.margin_weight * support.margin)
+        else:
+            odds = self.bias + self.lead_weight * support.lead + self.similarity_weight * support.similarity
+            odds += self.alone_weight * support.alone
+        return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds - penalty))))
 
     def refuses(self, support: Support) -> bool:
         """Whether no answer should be given."""
@@ -118,7 +114,3 @@ class RefusalRule:
         if isinstance(threshold, bool) or not isinstance(threshold, int | float):
             raise UsageError(f"The stored refusal rule has threshold = {threshold!r}: run `recollect calibrate` again.")
         return cls(threshold=threshold)
-
-
-def _logistic(score: float) -> float:
-    return 1 / (1 + math.exp(-max(-50.0, min(50.0, score))))

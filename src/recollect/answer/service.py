@@ -12,21 +12,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, get_args
 
-from recollect.answer.absence import without_answer
 from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, language_of_passages, read
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, Prompt, PromptTemplate, build_prompt
 from recollect.answer.reader import Reader
 from recollect.answer.statements import MARKER, Statement, StatementStream
 from recollect.answer.verification import Verifier
 from recollect.answer.writing import AnswerEvent, Draft, Treatment, WrittenAnswer
-from recollect.context import estimate_tokens
 from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
 from recollect.interruption import Interrupted, stoppable
-from recollect.llm.base import ChatMessage, ChatModel, ChatUsage
+from recollect.llm.base import ChatMessage, ChatModel, ChatUsage, usage_of
 from recollect.model import Answer, Decided, RetrievedContext, ShownPassage, TokenUsage
-from recollect.retrieval.analysis import analyzer_of
 
 # Passages that are shown whatever their relevance, and what share of the best one's the others must have.
 _ALWAYS_SHOWN = 3
@@ -102,10 +99,8 @@ def answer(
         UsageError: The question is empty, or an option is out of range.
         ProviderError: A model failed.
     """
-    *_, reply = stream_answer_sync(question, passages, embedder=embedder, chat_model=chat_model, options=options)
-    if not isinstance(reply, Answer):
-        raise AssertionError("an answer's stream ends with the answer")
-    return reply
+    stream = stream_answer_sync(question, passages, embedder=embedder, chat_model=chat_model, options=options)
+    return next(event for event in stream if isinstance(event, Answer))
 
 
 def stream_answer_sync(
@@ -170,15 +165,12 @@ async def stream_answer(
         language=language,
         template=options.prompt,
     )
-    verifier = Verifier(
-        prompt.passages, terms=analyzer_of(language).terms, language=language, question=question, reader=options.checker
-    )
+    verifier = Verifier(prompt.passages, language=language, question=question, reader=options.checker)
     reading = partial(read, question, readable, embedder=embedder, language=language, options=options.extraction)
     writing = Writing(
         prompt=prompt,
         verifier=verifier,
         model=chat_model,
-        language=language,
         options=options,
         helpful=lambda: helpful(reading(), options.extraction),
     )
@@ -201,7 +193,6 @@ class Writing:
         prompt: What the model is sent, and the sources that it shows.
         verifier: Checks statements against these sources.
         model: Writes the answer.
-        language: ISO 639-1 code, for sentence boundaries.
         options: What is done with unsupported sentences, and the longest answer.
         helpful: The passages that may help where the model writes no answer.
         usage: What it has taken so far.
@@ -210,7 +201,6 @@ class Writing:
     prompt: Prompt
     verifier: Verifier
     model: ChatModel
-    language: str
     options: AnswerOptions
     helpful: Callable[[], Sequence[ShownPassage]]
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(input_tokens=0, output_tokens=0, requests=0))
@@ -232,7 +222,8 @@ class Writing:
         # In a thread: where it is none, passages that may help are looked for.
         reply = await asyncio.to_thread(written.answer, question)
         if waits and reply.unsupported and not reply.refused:
-            reply = await self._treated(question, reply, written.heard)
+            written = await self._treated(written, reply)
+            reply = await asyncio.to_thread(written.answer, question)
         if not shown:
             unsupported = reply.unsupported if waits else ()
             events: tuple[AnswerEvent, ...] = (Decided(reply.outcome), reply.text, *reply.citations, *unsupported)
@@ -240,24 +231,24 @@ class Writing:
                 yield event
         yield replace(reply, model=self.model.model_name, usage=self.usage)
 
-    async def _treated(self, question: str, reply: Answer, heard: str) -> Answer:
+    async def _treated(self, written: WrittenAnswer, reply: Answer) -> WrittenAnswer:
         """What takes the place of an answer with unsupported sentences: another one, or none."""
         if self.options.unsupported == "refuse":
-            return without_answer(question, self.helpful(), language=self.language, unsupported=reply.unsupported)
+            return replace(written, refused=True)
         faults = "\n".join(f"- {one.text} ({one.detail})" for one in reply.unsupported)
-        again = (ChatMessage("assistant", heard), ChatMessage("user", _AGAIN.format(faults=faults)))
+        again = (ChatMessage("assistant", written.heard), ChatMessage("user", _AGAIN.format(faults=faults)))
         second = self._nothing_written()
         async for _ in self._round((*self.prompt.messages, *again), second):
             pass
-        return await asyncio.to_thread(second.answer, question)
+        return second
 
     def _nothing_written(self) -> WrittenAnswer:
         removes = self.options.unsupported == "remove"
-        return WrittenAnswer(self.verifier, self.language, removes=removes, helpful=self.helpful)
+        return WrittenAnswer(self.verifier, removes=removes, helpful=self.helpful)
 
     async def _round(self, messages: Sequence[ChatMessage], written: WrittenAnswer) -> AsyncIterator[AnswerEvent]:
         """One request to the model: its sentences, each as soon as it is checked, and drafts where they are wanted."""
-        stream = StatementStream(self.language)
+        stream = StatementStream(self.verifier.language)
         told: ChatUsage | None = None
         async for item in self.model.stream(messages, max_tokens=self.options.max_tokens):
             if not isinstance(item, str):
@@ -272,19 +263,7 @@ class Writing:
             yield event
         for event in written.finish():
             yield event
-        self._count(messages, written.heard, told)
-
-    def _count(self, messages: Sequence[ChatMessage], text: str, told: ChatUsage | None) -> None:
-        """Add what a request has cost: as the provider tells, or else counted here."""
-        count_tokens = self.options.count_tokens or estimate_tokens
-        used = told or ChatUsage(
-            input_tokens=sum(count_tokens(message.content) for message in messages),
-            output_tokens=count_tokens(text) if text else 0,
-            estimated=True,
-        )
-        self.usage += TokenUsage(
-            input_tokens=used.input_tokens, output_tokens=used.output_tokens, estimated=used.estimated
-        )
+        self.usage += usage_of(self.model, messages, written.heard, told)
 
 
 async def _checked(written: WrittenAnswer, statements: Sequence[Statement]) -> list[AnswerEvent]:
@@ -364,15 +343,14 @@ def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
             items.put((value,))
 
     def run() -> None:
-        error: BaseException | None = None
         try:
             loop.run_until_complete(task)
+            items.put(None)
         except BaseException as exc:  # noqa: BLE001  # handed to the consumer, who raises it
-            error = exc
+            items.put(exc)
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
-            items.put(error)
 
     task = loop.create_task(pump())
     thread = threading.Thread(target=run, name="recollect-stream", daemon=True)

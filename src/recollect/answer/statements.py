@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from recollect.answer._units import trimmed
+from recollect.answer._units import LINE, TABLE_ROW, trimmed
 from recollect.chunking.sentences import sentence_spans
 
 # Models write [1], [1, 2], [1-3], [Source 1], [Sources 1 and 2], [^1], 【1】, (Source 1), or repeat a block's whole
@@ -25,9 +25,7 @@ _RANGE = re.compile(r"(\d{1,3})\s*[-–]\s*(\d{1,3})")
 _DIGITS = re.compile(r"\d+")
 _LONGEST_RANGE = 20
 
-_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
-_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*")
 _HEADING = re.compile(r"\s*#{1,6}\s|\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*\Z")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()\s]|\([^()]*\))*(?:\s+\"[^\"]*\")?\)")
 _MARKUP = re.compile(r"(\*\*|__|~~|`+)|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
@@ -53,14 +51,12 @@ class Statement:
     """A sentence, a list item's sentence, a table's row or a heading.
 
     Attributes:
-        raw: As the model wrote it, with what stood between it and the statement before.
-        body: Without that.
+        raw: As the model wrote it, with the blanks before it.
         kind: What checks it calls for.
         segments: Its parts by the markers that they carry.
     """
 
     raw: str
-    body: str
     kind: str
     segments: tuple[Segment, ...]
 
@@ -95,13 +91,10 @@ class StatementStream:
         # An end is looked for where there can be one, not at each piece.
         if not any(sign in piece for sign in ".!?…:。！？؟।\n") and len(self.pending) < 4 * _LOOK_AHEAD:
             return []
-        return self._taken(last=False)
+        return self.flush(last=False)
 
-    def flush(self) -> list[Statement]:
-        """What is left when nothing more comes."""
-        return self._taken(last=True)
-
-    def _taken(self, *, last: bool) -> list[Statement]:
+    def flush(self, *, last: bool = True) -> list[Statement]:
+        """What is left when nothing more comes; or of that only what is certain to be complete."""
         text = self.pending
         spans = statement_spans(text, self._language)
         if not last:
@@ -111,17 +104,16 @@ class StatementStream:
         elif spans:
             spans[-1] = (spans[-1][0], len(text), spans[-1][2])
         done, found = 0, []
-        for start, end, kind in spans:
-            found.append(statement(text[done:end], start - done, kind))
+        for _, end, kind in spans:
+            found.append(statement(text[done:end], kind))
             done = end
         self.pending = "" if last else text[done:]
         return found
 
 
-def statement(raw: str, lead: int, kind: str) -> Statement:
-    """A statement from its text, of which the first ``lead`` characters stand before it."""
-    body = raw[lead:]
-    return Statement(raw, body, kind, tuple(_segments(body)))
+def statement(raw: str, kind: str) -> Statement:
+    """A statement from its text."""
+    return Statement(raw, kind, tuple(_segments(raw)))
 
 
 def statement_spans(text: str, language: str = "en") -> list[tuple[int, int, str]]:
@@ -146,55 +138,45 @@ def statement_spans(text: str, language: str = "en") -> list[tuple[int, int, str
 
 
 def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
-    kind, start, end = "blank", 0, 0
+    kind, start, end = "rule", 0, 0
     fenced = False
-    for match in _LINE.finditer(text):
+    for match in LINE.finditer(text):
         line = match.group()
         line_kind = _line_kind(line)
         if line.lstrip().startswith(("```", "~~~")):
             fenced, line_kind = not fenced, "rule"
-        elif fenced and line_kind != "blank":
+        elif fenced:
             line_kind = "row"
         if line_kind == kind == "sentence" and not _BULLET.match(line):
             end = match.end()
             continue
-        if kind != "blank":
-            yield kind, start, end
-        kind, start, end = line_kind, match.start(), match.end()
-    if kind != "blank":
         yield kind, start, end
+        kind, start, end = line_kind, match.start(), match.end()
+    yield kind, start, end
 
 
 def _line_kind(line: str) -> str:
-    bare = line.strip()
-    if not bare:
-        return "blank"
-    if not any(letter.isalnum() for letter in bare):
+    if not _says(line):
         return "rule"
     if _HEADING.match(line.rstrip("\n")) and not MARKER.search(line):
         return "heading"
-    return "row" if _ROW.fullmatch(line.rstrip("\n")) else "sentence"
+    return "row" if TABLE_ROW.fullmatch(line.rstrip("\n")) else "sentence"
 
 
 def _segments(body: str) -> Iterator[Segment]:
     """The statement's parts up to each group of markers; what follows the last one belongs to it."""
-    parts: list[tuple[str, list[int]]] = []
+    parts: list[tuple[str, list[int]]] = [("", [])]
     done = 0
     for match in MARKER.finditer(body):
-        before, numbers = body[done : match.start()], list(marker_numbers(match))
-        if parts and not _says(before):
-            parts[-1][1].extend(numbers)
-        elif len(parts) == 1 and not parts[0][0]:
-            # A marker at the beginning stands for what follows it.
-            parts[0] = (before, [*parts[0][1], *numbers])
+        before, (said, cited) = body[done : match.start()], parts[-1]
+        if said and _says(before):
+            parts.append((before, list(marker_numbers(match))))
         else:
-            parts.append((before if _says(before) else "", numbers))
+            # A marker at the beginning stands for what follows it.
+            parts[-1] = (said or before, [*cited, *marker_numbers(match)])
         done = match.end()
-    rest = body[done:]
-    if not parts:
-        parts.append((rest, []))
-    elif _says(rest):
-        parts[-1] = (f"{parts[-1][0]} {rest}", parts[-1][1])
+    if _says(body[done:]):
+        parts[-1] = (f"{parts[-1][0]} {body[done:]}", parts[-1][1])
     for text, cited in parts:
         yield Segment(bare(text), tuple(dict.fromkeys(cited)))
 

@@ -20,13 +20,14 @@ from typing import NamedTuple, TypeAlias
 
 from recollect.answer import absence
 from recollect.answer._claims import Claim, read_claim, without_connectives
-from recollect.answer._names import abbreviates, holds
+from recollect.answer._names import abbreviates
 from recollect.answer._quantities import Quantity, listed
-from recollect.answer.evidence import Piece, Sources, covered
+from recollect.answer.evidence import Piece, content_terms, covered, pieces_of, row_of_words
 from recollect.answer.reader import MOST_LOG_ODDS, Reader
 from recollect.answer.statements import Segment, Statement
 from recollect.model import RetrievedContext
 from recollect.model.answer import UnsupportedReason
+from recollect.retrieval.analysis import analyzer_of
 
 _MOST_PIECES = 4
 _LEAST_GAIN = 0.08
@@ -120,7 +121,6 @@ class Verifier:
 
     Args:
         passages: What the model was shown; ``[n]`` is ``passages[n - 1]``.
-        terms: Splits a text into its terms.
         language: ISO 639-1 code of the passages.
         question: As it was asked; a statement that only repeats it claims nothing.
         reader: Says whether a passage supports an English statement; None: words alone count.
@@ -130,18 +130,28 @@ class Verifier:
         self,
         passages: Sequence[RetrievedContext],
         *,
-        terms: Callable[[str], Sequence[str]],
         language: str = "en",
         question: str = "",
         reader: Reader | None = None,
     ) -> None:
-        self._terms = terms
-        self.sources = Sources(passages, terms=terms, language=language)
+        self.passages = passages
+        self.language = language
+        self._terms = analyzer_of(language).terms
         self._reader = reader
+        self._by_source = {
+            number: list(pieces_of(number, passage, terms=self._terms, language=language))
+            for number, passage in enumerate(passages, start=1)
+        }
+        self._pieces = self.pieces_in(self._by_source)
+        self._frequencies = Counter(term for piece in self._pieces for term in piece.terms)
         # A statement is mostly written in the language of what it tells, whatever the collection's is.
-        languages = Counter(piece.language for piece in self.sources.pieces)
-        self._language = languages.most_common(1)[0][0] if languages else language
+        languages = Counter(piece.language for piece in self._pieces)
+        self._expected = languages.most_common(1)[0][0] if languages else language
         self._asked = self._read_claim(question)
+
+    def pieces_in(self, numbers: Iterable[int]) -> list[Piece]:
+        """The pieces of some sources; none of a number that names no source."""
+        return [piece for number in numbers for piece in self._by_source.get(number, ())]
 
     def check(self, statement: Statement) -> Verdict:
         """The verdict on one statement."""
@@ -164,9 +174,10 @@ class Verifier:
         held = [_held(wanted, piece) for piece in pool]
         pieces, share = _cover(wanted, pool, held)
         # Word for word, with nothing else that could turn it round.
-        if any(claim.folded in piece.folded and _denies(claim.text) == _denies(piece.text) for piece in pieces):
+        said, denied = row_of_words(claim.text), _denies(claim.text)
+        if any(said in row_of_words(piece.text) and denied == _denies(piece.text) for piece in pieces):
             return Verdict(True, pieces=pieces)
-        faults = list(_faults(claim, pool))
+        faults = list(_faults(claim, pool, self._terms))
         kinds = Counter("number" if reason == "date" else reason for reason, _ in faults)
         numbers, names, codes = (min(kinds[kind], 2) for kind in ("number", "name", "identifier"))
         turned = _turned(claim, wanted, pool, held)
@@ -182,16 +193,15 @@ class Verifier:
         return replace(found, reason=reason, detail=detail)
 
     def _known(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        return tuple(number for number in numbers if self.sources.of([number]))
+        return tuple(number for number in numbers if number in self._by_source)
 
     def _read_claim(self, text: str) -> Claim:
-        return read_claim(text, terms=self._terms, language=self._language)
+        return read_claim(text, terms=self._terms, language=self._expected)
 
     def _claims_nothing(self, statement: Statement) -> bool:
         claim, said = self._read_claim(statement.text), without_connectives(statement.text)
-        if statement.kind == "rule":
-            return True
-        if absence.says_nothing_is_known(said) and not (statement.cited and claim.facts):
+        absent = absence.says_nothing_is_known(said) and not (statement.cited and claim.facts)
+        if absent or statement.kind == "rule":
             return True
         if statement.cited or claim.facts - self._asked.facts:
             return False
@@ -204,7 +214,7 @@ class Verifier:
         if not claim.terms and not claim.facts:
             return Verdict(False)
         cited = self._known(segment.cited)
-        found = self.match(claim, self.sources.of(cited) if cited else self.sources.pieces)
+        found = self.match(claim, self.pieces_in(cited) if cited else self._pieces)
         if better := self._better(claim, found, cited):
             named = " ".join(f"[{number}]" for number in better)
             return replace(found, reason="wrong_source", detail=f"{named} says it")
@@ -218,19 +228,23 @@ class Verifier:
         """The sources that support a claim far better than those that it cites."""
         if not cited or (found.reason is None and found.score >= _CERTAIN):
             return []
-        right = self.match(claim, self.sources.pieces)
+        right = self.match(claim, self._pieces)
         better = right.reason is None and (found.reason is not None or right.score > found.score + _MUCH_BETTER)
         return sorted({piece.source for piece in right.pieces} - set(cited)) if better else []
 
     def _share(self, claim: Claim, source: int) -> float:
         """How much of a claim one source holds."""
-        wanted, pool = self._wanted(claim), self.sources.of([source])
+        wanted, pool = self._wanted(claim), self.pieces_in([source])
         return _cover(wanted, pool, [_held(wanted, piece) for piece in pool])[1]
 
     def _wanted(self, claim: Claim) -> _Shares:
         """What evidence should hold of a claim, each with how much it says."""
-        wanted: _Shares = {term: self.sources.weight(term) for term in claim.terms}
+        wanted: _Shares = {term: self._weight(term) for term in claim.terms}
         return wanted | dict.fromkeys(claim.quantities, _QUANTITY_WEIGHT)
+
+    def _weight(self, term: str) -> float:
+        """How much a term says: rare ones more."""
+        return math.log(1 + (len(self._pieces) + 1) / (max(self._frequencies[term], 1) + 0.5))
 
     def _log_odds(self, claim: Claim, pieces: Sequence[Piece]) -> float | None:
         """What the reader says of a claim; None where it is not asked."""
@@ -246,7 +260,7 @@ class Verifier:
 
     def _around(self, pieces: Sequence[Piece]) -> str:
         """The pieces of a source, in order, with what stands around them."""
-        content = self.sources.passages[pieces[0].source - 1].content
+        content = self.passages[pieces[0].source - 1].content
         if len(content) <= _READ_WHOLE:
             return content
         return content[max(0, pieces[0].start - _READ_AROUND) : pieces[-1].end + _READ_AROUND]
@@ -266,7 +280,7 @@ def _denies(text: str) -> bool:
     return bool(_NEGATORS.search(text))
 
 
-def _faults(claim: Claim, pool: Sequence[Piece]) -> Iterator[Fault]:
+def _faults(claim: Claim, pool: Sequence[Piece], terms: Callable[[str], Sequence[str]]) -> Iterator[Fault]:
     """What of a claim can be looked up and stands in none of the pieces."""
     for code in claim.identifiers:
         said = code.text.casefold()
@@ -277,19 +291,19 @@ def _faults(claim: Claim, pool: Sequence[Piece]) -> Iterator[Fault]:
             kind: UnsupportedReason = "number" if quantity.kind == "number" else "date"
             yield kind, f"{quantity.text.strip()!r} stands in no evidence"
     for name in claim.names:
-        if not any(holds(piece.words, name.folded) or abbreviates(name.text, piece.text) for piece in pool):
+        parts = content_terms(name.text, terms)
+        if not any(parts <= piece.all_terms or abbreviates(name.text, piece.text) for piece in pool):
             yield "name", f"{name.text!r} does not stand in the evidence"
 
 
 def _held(wanted: Iterable[str | Quantity], piece: Piece) -> _Shares:
     """What a piece holds of it, each by how far."""
     found: _Shares = {}
-    terms = piece.all_terms
     for feature in wanted:
         if isinstance(feature, Quantity):
             share = float(feature.found_in(piece.quantities))
         else:
-            share = covered(feature, piece.terms) or _HEADING_SHARE * covered(feature, terms)
+            share = covered(feature, piece.terms) or _HEADING_SHARE * covered(feature, piece.all_terms)
         if share:
             found[feature] = share
     return found

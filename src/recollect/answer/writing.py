@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from recollect.answer import absence
-from recollect.answer._regions import region_of
+from recollect.answer._regions import join_passages
 from recollect.answer.absence import without_answer
 from recollect.answer.evidence import Piece
 from recollect.answer.statements import MARKER, Statement, marker_numbers
@@ -55,7 +55,6 @@ class WrittenAnswer:
 
     Attributes:
         verifier: Checks statements against the sources that the model was shown.
-        language: ISO 639-1 code of these sources.
         removes: Whether unsupported statements are left out.
         helpful: The passages that may help where it is no answer.
         heard: All that the model wrote.
@@ -63,7 +62,6 @@ class WrittenAnswer:
     """
 
     verifier: Verifier
-    language: str = "en"
     removes: bool = False
     helpful: Callable[[], Sequence[ShownPassage]] = tuple
     heard: str = ""
@@ -71,8 +69,7 @@ class WrittenAnswer:
     _text: str = ""
     _numbers: dict[int, int] = field(default_factory=dict)
     _supports: dict[int, list[tuple[Piece, float]]] = field(default_factory=dict)
-    _unsupported: list[UnsupportedSentence] = field(default_factory=list)
-    _uncited: list[UnsupportedSentence] = field(default_factory=list)
+    _claims: list[UnsupportedSentence] = field(default_factory=list)
     _held: list[tuple[Statement, Verdict]] = field(default_factory=list)
 
     @property
@@ -98,13 +95,11 @@ class WrittenAnswer:
 
     def answer(self, question: str) -> Answer:
         """The whole answer, once it is finished."""
-        if not self.refused and not self._numbers:
-            self._unsupported += self._uncited
-            self.refused = self.removes
+        self.refused = self.refused or (self.removes and not self._numbers)
         text = self._text.strip()
-        unsupported = tuple(sorted(self._unsupported, key=lambda one: one.start_offset or 0))
+        unsupported = tuple(one for one in self._claims if one.reason != "uncited" or not self._numbers)
         if self.refused or not text:
-            return without_answer(question, self.helpful(), language=self.language, unsupported=unsupported)
+            return without_answer(question, self.helpful(), language=self.verifier.language, unsupported=unsupported)
         citations = tuple(map(self._citation, self._numbers))
         return Answer(question=question, text=text, outcome="answer", citations=citations, unsupported=unsupported)
 
@@ -114,18 +109,17 @@ class WrittenAnswer:
         return shown
 
     def _shown(self, statement: Statement, verdict: Verdict) -> list[AnswerEvent]:
-        sentence = UnsupportedSentence(
-            text=statement.body.strip(),
+        claim = UnsupportedSentence(
+            text=statement.raw.strip(),
             start_offset=None,
             end_offset=None,
             reason=verdict.reason or "uncited",
             detail=verdict.detail or "the answer cites no source",
         )
         if verdict.reason and self.removes:
-            self._unsupported.append(sentence)
+            self._claims.append(claim)
             return []
-        lead = _INVISIBLE.sub("", statement.raw[: len(statement.raw) - len(statement.body)])
-        text = (lead + self._rendered(statement, verdict.cited)).rstrip()
+        text = self._rendered(statement.raw, verdict.cited).rstrip()
         text = text if self._text else text.lstrip()
         end = len(self._text) + len(text)
         start = end - len(text.lstrip())
@@ -134,16 +128,12 @@ class WrittenAnswer:
             if piece.source in verdict.cited:
                 self._supports.setdefault(piece.source, []).append((piece, verdict.score))
         shown: list[AnswerEvent] = [text, *map(self._citation, verdict.cited)]
-        sentence = replace(sentence, text=text.strip(), start_offset=start, end_offset=end)
-        if verdict.reason:
-            self._unsupported.append(sentence)
-            shown.append(sentence)
-        elif verdict.claims:
-            self._uncited.append(sentence)
-        return shown
+        if verdict.claims:
+            self._claims.append(replace(claim, text=text.strip(), start_offset=start, end_offset=end))
+        return [*shown, self._claims[-1]] if verdict.reason else shown
 
-    def _rendered(self, statement: Statement, cited: Sequence[int]) -> str:
-        """The statement's text: known markers numbered by first use, others and active markup left out."""
+    def _rendered(self, text: str, cited: Sequence[int]) -> str:
+        """A statement's text: known markers numbered by first use, others and active markup left out."""
 
         def numbered(match: re.Match[str]) -> str:
             known = dict.fromkeys(number for number in marker_numbers(match) if number in cited)
@@ -151,32 +141,31 @@ class WrittenAnswer:
             gap = match.group()[: len(match.group()) - len(match.group().lstrip())]
             return gap + "".join(f"{_OPEN}{marker}{_CLOSE}" for marker in markers) if markers else ""
 
-        body = _INVISIBLE.sub("", statement.body).replace(_OPEN, "").replace(_CLOSE, "")
-        text = self._without_active_markup(MARKER.sub(numbered, body))
+        text = _INVISIBLE.sub("", text).replace(_OPEN, "").replace(_CLOSE, "")
+        text = self._without_active_markup(MARKER.sub(numbered, text))
         return _LOOKS_LIKE_MARKER.sub(r"(\1)", text).replace(_OPEN, "[").replace(_CLOSE, "]")
 
     def _without_active_markup(self, text: str) -> str:
         """Images, HTML and links to where no source points would be fetched or followed by what shows the answer."""
 
         def link(match: re.Match[str]) -> str:
-            known = not match.group(1) and any(
-                match.group(3) in passage.content for passage in self.verifier.sources.passages
-            )
+            known = not match.group(1) and any(match.group(3) in one.content for one in self.verifier.passages)
             return match.group() if known and match.group(3) else match.group(2)
 
         return _HTML.sub("", _REFERENCE.sub("", _LINK.sub(link, text)))
 
     def _citation(self, number: int) -> Citation:
         """The citation of a source: all that supports statements, or the first piece alone where that is far apart."""
-        passage = self.verifier.sources.passages[number - 1]
-        supports = self._supports.get(number) or [(self.verifier.sources.of([number])[0], 0.0)]
+        passage = self.verifier.passages[number - 1]
+        supports = self._supports.get(number) or [(self.verifier.pieces_in([number])[0], 0.0)]
         first = supports[0][0]
         start, end = min(piece.start for piece, _ in supports), max(piece.end for piece, _ in supports)
         sections = {passage.part_at(passage.start_offset + at).section for at in (start, end - 1)}
         if end - start > MAX_QUOTE_CHARS or len(sections) > 1:
             start, end = first.start, first.end
         support = round(min(score for _, score in supports), 3)
-        return replace(region_of(passage).citation(self._numbers[number], start, end), support=support)
+        (region,) = join_passages([passage])
+        return replace(region.citation(self._numbers[number], start, end), support=support)
 
 
 _CITED = re.compile(r"\[(\d+)\]")

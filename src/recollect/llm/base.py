@@ -192,10 +192,10 @@ async def _collected(
         if close is not None:
             await close()
     text = "".join(pieces)
-    return Completion(text[:max_characters], _usage(model, messages, text, told))
+    return Completion(text[:max_characters], usage_of(model, messages, text, told))
 
 
-def _usage(model: ChatModel, messages: Sequence[ChatMessage], text: str, told: ChatUsage | None) -> TokenUsage:
+def usage_of(model: ChatModel, messages: Sequence[ChatMessage], text: str, told: ChatUsage | None) -> TokenUsage:
     """What the provider tells, or else what is counted here: by the model's own tokenizer, where it has one at hand."""
     if told is not None:
         return TokenUsage(input_tokens=told.input_tokens, output_tokens=told.output_tokens, estimated=told.estimated)

@@ -75,9 +75,8 @@ def passage(content, *, start=0, end=None, rank=1, document_id=1, score=1.0, sou
 
 def written(text, passages, *, verifier=None, language="en", question="", **options):
     """The answer made of what a language model writes of passages."""
-    terms = Analyzer("en").terms
-    verifier = verifier or Verifier(passages, terms=terms, language=language, question=question)
-    result, stream = WrittenAnswer(verifier, language, **options), StatementStream(language)
+    verifier = verifier or Verifier(passages, language=language, question=question)
+    result, stream = WrittenAnswer(verifier, **options), StatementStream(language)
     for statement in [*stream.feed(text), *stream.flush()]:
         result.add(statement)
     result.finish()

@@ -13,7 +13,6 @@ from recollect.answer.extractive import read
 from recollect.answer.statements import statement
 from recollect.answer.verification import Verifier
 from recollect.embedding.models import DEFAULT_MODEL, MULTILINGUAL_MODEL
-from recollect.retrieval.analysis import Analyzer
 from recollect.retrieval.relevance import as_the_default, may_know
 
 
@@ -129,6 +128,6 @@ def test_a_text_that_the_model_does_not_know_is_judged_by_words_among_others_tha
     ],
 )
 def test_what_a_language_model_invents_is_not_taken_for_said(language: str, said: str, invented: str):
-    verifier = Verifier([passage(ASKED[language][0])], terms=Analyzer(language).terms, language=language)
-    assert verifier.check(statement(f"{said} [1].", 0, "text")).reason is None
-    assert verifier.check(statement(f"{invented} [1].", 0, "text")).reason == "no_evidence"
+    verifier = Verifier([passage(ASKED[language][0])], language=language)
+    assert verifier.check(statement(f"{said} [1].", "text")).reason is None
+    assert verifier.check(statement(f"{invented} [1].", "text")).reason == "no_evidence"

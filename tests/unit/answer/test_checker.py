@@ -11,9 +11,7 @@ import pytest
 from answer.samples import passage
 from recollect.answer.statements import StatementStream
 from recollect.answer.verification import Verifier
-from recollect.retrieval.analysis import Analyzer
 
-TERMS = Analyzer("en").terms
 DATA = Path(__file__).parents[2] / "data"
 RULES = (
     "The depot moves from Swindon to Reading. Ms Hartley proposed the new route, and Mr Adeyemi opposed it. "
@@ -24,7 +22,7 @@ RULES = (
 
 
 def reasons(text, passages, reader):
-    verifier, stream = Verifier(passages, terms=TERMS, reader=reader), StatementStream()
+    verifier, stream = Verifier(passages, reader=reader), StatementStream()
     return [verifier.check(statement).reason for statement in [*stream.feed(text), *stream.flush()]]
 
 

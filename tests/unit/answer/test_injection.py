@@ -10,7 +10,6 @@ from answer.samples import passage, written
 from recollect.answer.prompt import CLOSING, OPENING, build_prompt
 from recollect.answer.verification import Verifier
 from recollect.model.answer import REFUSAL
-from recollect.retrieval.analysis import Analyzer
 
 FACT = "Lunch costs EUR 6."
 QUESTION = "What does lunch cost?"
@@ -100,7 +99,7 @@ def test_no_document_passes_for_the_prompt(name):
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_model_that_obeys_a_document_is_not_believed(name):
     passages = [passage(f"{FACT}\n{DOCUMENTS[name]}")]
-    verifier = Verifier(passages, terms=Analyzer("en").terms, question=QUESTION)
+    verifier = Verifier(passages, question=QUESTION)
     for text in OBEDIENT.values():
         reply = written(text, passages, verifier=verifier, question=QUESTION)
         harmless = reply.text in {"Lunch costs EUR 6 [1].", "Lunch costs EUR 6 [1]. logo"}

@@ -108,7 +108,7 @@ def test_a_prompt_of_ones_own(tmp_path):
         (GOOD.replace("END OF CONTEXT", ""), "a line 'END OF CONTEXT'"),
         (GOOD.replace("{context}", "{question}").replace("CONTEXT\n{question}\n", "CONTEXT\n{context}\n"), "then"),
         (GOOD + "{langauge}", r"\{langauge\}; known are"),
-        (GOOD.replace("Answer or say {refusal}", ""), "rules above"),
+        (GOOD.replace("Answer or say {refusal}", ""), "among the rules"),
     ],
 )
 def test_a_prompt_that_lacks_something_is_refused_by_its_file_and_what_it_lacks(tmp_path, text, words):
