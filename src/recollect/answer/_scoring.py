@@ -50,7 +50,7 @@ class Fit:
 FEATURES = tuple(one.name for one in fields(Fit))
 #: The weights where the reader is asked (fitted by ``benchmarks/answer_rule.py``), where it is not, and where words
 #: decide alone. A piece that is better than another by 1 weighs e times as much.
-READ = Fit(similarity=1.8, context=0.8, passage=1.9, label=1.45, begins=0.65, alone=0.35)
+READ = Fit(similarity=1.85, context=0.6, passage=2.1, label=1.35, begins=0.8, alone=0.35)
 UNREAD = Fit(similarity=4.0, context=2.0, passage=1.8, label=1.0)
 _BY_WORDS = Fit(context=4.0, passage=1.8, label=1.0)
 # What a passage gains by how well the search found it, beside the log-odds that it answers.

@@ -65,14 +65,14 @@ class RefusalRule:
         threshold: From 0 (always answers) to 1 (never does).
     """
 
-    bias: float = -0.6
+    bias: float = -0.65
     lead_weight: float = 1.4
-    similarity_weight: float = 1.65
-    alone_weight: float = 0.18
+    similarity_weight: float = 1.6
+    alone_weight: float = 0.17
     unread_bias: float = -2.6
     score_weight: float = 0.475
     margin_weight: float = 0.6
-    missing_number_penalty: float = 2.8
+    missing_number_penalty: float = 2.0
     words_weight: float = 1.875
     words_score: float = 3.43
     min_relevance: float = 0.12
