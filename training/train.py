@@ -13,7 +13,7 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -27,8 +27,6 @@ from torch.nn import functional
 MINILM = Path.home() / ".cache/recollect/models/sentence-transformers--all-MiniLM-L6-v2"
 SEED, MOST_TOKENS, BATCH_TOKENS = 28, 320, 1700
 BEGIN, SEPARATOR, PADDING = 101, 102, 0
-#: Others measure on the machine while this file is there.
-PAUSE = Path("/tmp/measuring")
 
 #: So many tokens of a piece with its headings are read, and of headings alone.
 PIECE_TOKENS, HEADING_TOKENS = 128, 40
@@ -187,6 +185,9 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=200_000)
     parser.add_argument("--characters", type=int, default=10_000, help="longer examples are left out")
     parser.add_argument("--resume", type=Path, help="weights that an earlier run wrote")
+    parser.add_argument(
+        "--average-from", type=float, help="keep the rate, and the mean of the weights from this share of the time on"
+    )
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     torch.manual_seed(SEED)
@@ -199,7 +200,8 @@ def main() -> None:
     # processes that change the same weights whenever each is ready (Niu et al. 2011, "Hogwild!").
     reader.share_memory()
     torch.multiprocessing.spawn(work, (reader, arguments), arguments.workers)
-    save(reader, arguments.out / "reader.safetensors")
+    if arguments.average_from is None:
+        save(reader.trained, arguments.out / "reader.safetensors")
 
 
 def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
@@ -225,22 +227,24 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
     optimiser = torch.optim.AdamW(parameters, arguments.rate, betas=(0.9, 0.98))
     began = saved = judged = time.monotonic()
     limit = arguments.minutes * 60
-    done = steps = 0
+    done = steps = averaged = 0
     total = 0.0
+    mean: dict[str, Tensor] = {}
     while True:
         work_left = [(loss_of, batch) for batch in batches(rows, dice)]
         work_left += [(group_loss, batch) for batch in group_batches(groups, dice)]
         dice.shuffle(work_left)
         for loss_function, batch in work_left:
-            while PAUSE.exists():
-                time.sleep(1)
             spent = time.monotonic() - began
             if spent > limit:
+                if mean:
+                    save(mean, arguments.out / "reader.safetensors")
                 return
-            # Warm-up, then a cosine down to zero over the time that there is.
-            rate = arguments.rate * min(1, (steps + 1) / 40) * 0.5 * (1 + math.cos(math.pi * spent / limit))
+            if worker == 0 and spent > (arguments.average_from or math.inf) * limit and steps % 10 == 0:
+                averaged += 1
+                include(mean, reader.trained, 1 / averaged)
             for group in optimiser.param_groups:
-                group["lr"] = rate
+                group["lr"] = rate_of(arguments, steps, spent / limit)
             loss = loss_function(reader, batch)
             optimiser.zero_grad()
             loss.backward()
@@ -252,17 +256,28 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
                 total = 0.0
             if worker == 0 and time.monotonic() - saved > 150:
                 saved = time.monotonic()
-                save(reader, arguments.out / "reader.safetensors")
+                save(mean or reader.trained, arguments.out / "reader.safetensors")
             if worker == 0 and time.monotonic() - judged > 540:
                 print(json.dumps(judge(reader, held)) if held else "nothing held out", flush=True)
                 judged = time.monotonic()
 
 
-def save(reader: Reader, path: Path) -> None:
+def rate_of(arguments: argparse.Namespace, steps: int, share: float) -> float:
+    """A warm-up, then a cosine down to zero over the time that there is; the rate stays where weights are averaged."""
+    falling = 1.0 if arguments.average_from is not None else 0.5 * (1 + math.cos(math.pi * share))
+    return float(arguments.rate * min(1, (steps + 1) / 40) * falling)
+
+
+def include(mean: dict[str, Tensor], trained: Mapping[str, Tensor], share: float) -> None:
+    """Move a mean of weights towards those of now: as good as a falling rate (Izmailov et al. 2018)."""
+    for name, value in trained.items():
+        known = mean.setdefault(name, value.detach().clone())
+        known += (value.detach() - known) * share
+
+
+def save(trained: Mapping[str, Tensor], path: Path) -> None:
     """Write what was trained, in half precision, under the names that the builder of graphs knows."""
-    found = {
-        name.replace("|", "."): value.detach().to(torch.float16).contiguous() for name, value in reader.trained.items()
-    }
+    found = {name.replace("|", "."): value.detach().to(torch.float16).contiguous() for name, value in trained.items()}
     partial = path.with_suffix(".partial")
     save_file(found, partial)
     partial.replace(path)
