@@ -90,11 +90,13 @@ _NUMBER = re.compile(
     rf"(?<![\d])(?<!\d[.,])(?<![{LETTERS}])(?<![{LETTERS}][-_/.])(?:{_GROUPED}|{_PLAIN})(?!\d)(?![.,]\d)"
 )
 _CURRENCY_BEFORE = re.compile(r"(us\$|[$€£¥]|\b(?:eur|usd|gbp|chf|jpy|euro))\s?$", re.IGNORECASE)
-_FOLLOWING = re.compile(r"[\s-]{0,2}([%€$£¥°]|[^\W\d_]+(?:-[^\W\d_]+)*)")
+_FOLLOWING = re.compile(r"[\s-]{0,2}([%€$£¥°万萬亿億]|[^\W\d_]+(?:-[^\W\d_]+)*)")
 _ORDINAL_ENDING = re.compile(r"(?:st|nd|rd|th|er|ère|e|º|ª|de|ste)\b")
 # "3 to 5 days": the second number's unit is the first one's too.
 _RANGE = re.compile(r"\s*(?:-|\b(?:to|or|and|bis|oder|und)\b)\s*\d[\d.,]*", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
+# Numerals of Chinese and Japanese, before what they count.
+_IDEOGRAPHS = re.compile("[〇一二两三四五六七八九十百千]+(?=\\s?[个個]?[天日周週年月小时時分元人名次倍歳％%])")
 _DIGIT = re.compile(r"\d")
 # Unusual spaces, dashes, decimal signs and percent signs.
 _SIGNS = str.maketrans(
@@ -164,7 +166,7 @@ def quantities(text: str, *, language: str = "en") -> tuple[Quantity, ...]:
     # Digits of other scripts and full-width digits become ASCII digits; the length stays the same.
     plain = _DIGIT.sub(lambda match: str(int(match.group())), text.translate(_SIGNS))
     found: list[Quantity] = []
-    for quantity in chain(_dates(plain), _times(plain), _numbers(plain), _words(plain, language)):
+    for quantity in chain(_dates(plain), _times(plain), _numbers(plain), _ideographs(plain), _words(plain, language)):
         if all(quantity.end <= other.start or other.end <= quantity.start for other in found):
             found.append(quantity)
     return tuple(sorted(found, key=lambda quantity: quantity.start))
@@ -251,6 +253,20 @@ def unit_of(word: str) -> str | None:
     """Return the unit of measure that a word in lower case means in any of the languages; None for other words."""
     unit = UNITS.get(word) or UNITS.get(word.rpartition("-")[2])
     return unit or next((unit for ending, unit in COMPOUND_UNITS.items() if word.endswith(ending)), None)
+
+
+def _ideographs(text: str) -> Iterator[Quantity]:
+    """Yield numbers in Chinese numerals: "二十" is 20, "一九四九" is 1949."""
+    for match in _IDEOGRAPHS.finditer(text):
+        total = digits = Fraction(0)
+        for value in map(NUMBERS["zh"].__getitem__, match.group()):
+            if value < 10:
+                digits = 10 * digits + value
+            else:
+                total, digits = total + (digits or 1) * value, Fraction(0)
+        _, unit, _ = _following(text, match.end())
+        values, firm = frozenset({total + digits}), total + digits > 1
+        yield Quantity(*match.span(), match.group(), "number", values=values, unit=unit, firm=firm)
 
 
 def _words(text: str, language: str) -> Iterator[Quantity]:

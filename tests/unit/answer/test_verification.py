@@ -144,7 +144,7 @@ def test_what_is_checked(text, expected):
         ("Das Passwort hat zwölf Zeichen.", "Das Passwort hat 12 Zeichen [1].", "Das Passwort hat 14 Zeichen [1]."),
         ("Le délai est de vingt-cinq jours.", "Le délai est de 25 jours [1].", "Le délai est de 35 jours [1]."),
         ("El plazo es de treinta y cinco días.", "El plazo es de 35 días [1].", "El plazo es de 25 días [1]."),
-        ("员工每年有20天年假。", "员工每年有20天年假 [1]。", "员工每年有30天年假 [1]。"),
+        ("员工每年有二十天年假。", "员工每年有20天年假 [1]。", "员工每年有30天年假 [1]。"),
         (
             "يحصل الموظفون على ٢٨ يوما من الإجازة.",
             "يحصل الموظفون على 28 يوما من الإجازة [1].",
@@ -157,6 +157,7 @@ def test_what_is_checked(text, expected):
         ),
         ("Сотрудники получают отпуск.", "Сотрудники получают отпуск [1].", "Сотрудники не получают отпуск [1]."),
         ("员工可以带客人。", "员工可以带客人 [1]。", "员工不可以带客人 [1]。"),
+        ("公司成立于一九四九年，投资了3万元。", "公司投资了30000元 [1]。", "公司投资了3000元 [1]。"),
         ("The trip takes 2 weeks.", "The trip takes 14 days [1].", "The trip takes 14 hours [1]."),
         ("The desk closes at noon.", "The desk closes at 12:00 [1].", "The desk closes at midnight [1]."),
         ("Every Friday is a day off.", "Fridays are days off [1].", "Thursdays are days off [1]."),
