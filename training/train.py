@@ -186,7 +186,10 @@ def main() -> None:
     parser.add_argument("--characters", type=int, default=10_000, help="longer examples are left out")
     parser.add_argument("--resume", type=Path, help="weights that an earlier run wrote")
     parser.add_argument(
-        "--average-from", type=float, help="keep the rate, and the mean of the weights from this share of the time on"
+        "--average-from",
+        type=float,
+        default=1.0,
+        help="below 1, the rate stays, and the weights' mean from this share of the time on is written",
     )
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
@@ -200,8 +203,6 @@ def main() -> None:
     # processes that change the same weights whenever each is ready (Niu et al. 2011, "Hogwild!").
     reader.share_memory()
     torch.multiprocessing.spawn(work, (reader, arguments), arguments.workers)
-    if arguments.average_from is None:
-        save(reader.trained, arguments.out / "reader.safetensors")
 
 
 def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
@@ -237,10 +238,10 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
         for loss_function, batch in work_left:
             spent = time.monotonic() - began
             if spent > limit:
-                if mean:
-                    save(mean, arguments.out / "reader.safetensors")
+                if worker == 0:
+                    save(mean or reader.trained, arguments.out / "reader.safetensors")
                 return
-            if worker == 0 and spent > (arguments.average_from or math.inf) * limit and steps % 10 == 0:
+            if worker == 0 and spent > arguments.average_from * limit and steps % 10 == 0:
                 averaged += 1
                 include(mean, reader.trained, 1 / averaged)
             for group in optimiser.param_groups:
@@ -264,7 +265,7 @@ def work(worker: int, reader: Reader, arguments: argparse.Namespace) -> None:
 
 def rate_of(arguments: argparse.Namespace, steps: int, share: float) -> float:
     """A warm-up, then a cosine down to zero over the time that there is; the rate stays where weights are averaged."""
-    falling = 1.0 if arguments.average_from is not None else 0.5 * (1 + math.cos(math.pi * share))
+    falling = 1.0 if arguments.average_from < 1 else 0.5 * (1 + math.cos(math.pi * share))
     return float(arguments.rate * min(1, (steps + 1) / 40) * falling)
 
 
