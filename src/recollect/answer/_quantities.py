@@ -96,7 +96,9 @@ _ORDINAL_ENDING = re.compile(r"(?:st|nd|rd|th|er|ère|e|º|ª|de|ste)\b")
 _RANGE = re.compile(r"\s*(?:-|\b(?:to|or|and|bis|oder|und)\b)\s*\d[\d.,]*", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
 # Numerals of Chinese and Japanese, before what they count.
-_IDEOGRAPHS = re.compile("[〇一二两三四五六七八九十百千]+(?=\\s?[个個]?[天日周週年月小时時分元人名次倍歳％%])")
+_IDEOGRAPHS = re.compile(
+    "(?<![〇一二两三四五六七八九十百千])[〇一二两三四五六七八九十百千]{1,12}(?=\\s?[个個]?[天日周週年月小时時分元人名次倍歳％%])"
+)
 _DIGIT = re.compile(r"\d")
 # Unusual spaces, dashes, decimal signs and percent signs.
 _SIGNS = str.maketrans(

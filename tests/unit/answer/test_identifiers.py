@@ -27,6 +27,16 @@ def test_no_text_takes_long(part):
     identifiers(part * 200_000 + "@")
 
 
-@pytest.mark.parametrize("text", ["1-" * 4_000, "1 to 1 and " * 2_000, "may" + " " * 40_000, "1" + " " * 40_000 + "x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1-" * 4_000,
+        "1 to 1 and " * 2_000,
+        "may" + " " * 40_000,
+        "1" + " " * 40_000 + "x",
+        "二" * 200_000,
+        "二" * 200_000 + "天",
+    ],
+)
 def test_no_range_or_date_takes_long(text):
     quantities(text)
