@@ -259,6 +259,10 @@ _SCAN = make_scanner(json.JSONDecoder())  # type: ignore[arg-type]  # typeshed a
 DEFAULT_EF_SEARCH = 175
 
 
+# Lists that a search looks into where an index has lists: of 316, 40 hold 0.96 of the nearest ten of 100,000, 20 0.91.
+_PROBES = 40
+
+
 # What suits the reads of a search: small statements by key, each planned once a connection.
 # No sequential scans: a plan made while a table was small would go on scanning it when it has grown. The retrievers are
 # planned anew for every call, because they are functions that EXECUTE their statement with the collection as a literal.
@@ -270,6 +274,8 @@ _SETTINGS = {
     "max_parallel_workers_per_gather": "0",
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": str(DEFAULT_EF_SEARCH),
+    "ivfflat.iterative_scan": "relaxed_order",
+    "ivfflat.probes": str(_PROBES),
     "TimeZone": "UTC",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ from psycopg import sql
 from recollect.model import Scope
 from recollect.store.database import Connection, Database
 from recollect.store.indexes import NAME, drop_concurrently, drop_index, holds, one_at_a_time, settings_of
-from recollect.store.tuning import Machine, index_build_settings
+from recollect.store.tuning import Machine, index_build_settings, index_lists
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
@@ -22,23 +24,25 @@ INDEX_THRESHOLD_CHUNKS = 10_000
 
 # Of one space, over its current rows: history and other collections cost its searches nothing, and spaces of different
 # dimensions share the table.
+_CURRENT = sql.SQL("WHERE tenant_id = {tenant_id} AND space_id = {space_id} AND known_to = 'infinity'")
+
 _CREATE = sql.SQL(
     "CREATE INDEX CONCURRENTLY {name} ON chunk_vectors "
-    "USING hnsw ((embedding::halfvec({dimension})) halfvec_ip_ops) "
-    "WITH (m = 16, ef_construction = {ef_construction}) "
-    "WHERE tenant_id = {tenant_id} AND space_id = {space_id} AND known_to = 'infinity'"
+    "USING {method} ((embedding::halfvec({dimension})) halfvec_ip_ops) WITH ({options}) "
 )
 
 # pgvector's default. Twice as much takes half as long again to build and finds no more: at 175 candidates a search,
 # 0.965 of the nearest of 60,000 made vectors instead of 0.968, and 0.991 of 13,000 real sentences' with either. A lower
 # m finds less. Binary codes take a third of the room, but three times a search's processor time for the same recall.
-EF_CONSTRUCTION = 64
+_GRAPH_OPTIONS = sql.SQL("m = 16, ef_construction = 64")
 
 _MAX_INDEXED_DIMENSION = 4000
 
 
 class DenseIndexer:
-    """Builds a collection's HNSW index once it has grown large enough, without blocking writers.
+    """Builds the index of a collection's vectors once it has grown large enough, without blocking writers.
+
+    That is a graph (HNSW), or lists (IVFFlat) where a graph would not fit the memory.
 
     Args:
         database: The store's connections.
@@ -80,7 +84,7 @@ class DenseIndexer:
         Raises:
             NotFoundError: The collection does not exist.
         """
-        self._build(scope, self._collections.get(scope, name), {})
+        self._build(scope, self._collections.get(scope, name))
 
     def build_space(self, scope: Scope, name: str, space: Space) -> None:
         """Build the index of a space that is not used yet, where the collection is large enough for one.
@@ -93,37 +97,52 @@ class DenseIndexer:
         collection = self._collections.get(scope, name)
         if collection.chunk_count >= self._threshold and space.dimension <= _MAX_INDEXED_DIMENSION:
             seen = replace(collection, space_id=space.space_id, embedding_dimension=space.dimension)
-            self._build(scope, seen, {"max_parallel_maintenance_workers": "0"})
+            self._build(scope, seen, workers=0)
 
-    def _build(self, scope: Scope, collection: Collection, settings: dict[str, str]) -> None:
+    def _build(self, scope: Scope, collection: Collection, *, workers: int | None = None) -> None:
         with self._database.session() as connection, one_at_a_time(connection, collection.space_id):
             if _usable(connection, collection.space_id):
                 return
+            name, size = NAME % collection.space_id, (collection.chunk_count, collection.embedding_dimension)
             # What an interrupted build leaves behind is invalid and in the way.
-            drop_concurrently(connection, NAME % collection.space_id)
-            with settings_of(connection, self._room(collection) | settings):
-                connection.execute(_create(scope, collection))
+            drop_concurrently(connection, name)
+            with room_for_index(connection, name, size, self._machine, workers=workers) as create:
+                connection.execute(create + _current(scope, collection))
             # Of an index on an expression, ANALYZE would sample whole vectors.
             connection.execute("SELECT forget_content_statistics()")
         if self._collections.find(scope, collection.name) is None:
             drop_index(self._database, collection.space_id)
 
-    def _room(self, collection: Collection) -> dict[str, str]:
-        if self._machine is None:
-            return {}
-        return index_build_settings(
-            self._machine, vectors=collection.chunk_count, dimension=collection.embedding_dimension
+
+@contextmanager
+def room_for_index(
+    connection: Connection, name: str, shape: tuple[int, int], machine: Machine | None, *, workers: int | None = None
+) -> Iterator[sql.Composed]:
+    """Room for the build of an index of vectors, and the beginning of its statement, up to which vectors it is of.
+
+    Args:
+        connection: The session that builds.
+        name: The index's.
+        shape: How many vectors there are, and their dimension.
+        machine: The server's, where its memory is known. A graph that would not fit it is not begun: lists are made.
+        workers: How many help; None: as the server is set.
+    """
+    vectors, dimension = shape
+    lists = index_lists(machine, vectors=vectors, dimension=dimension)
+    settings = {} if machine is None else index_build_settings(machine, vectors=vectors, dimension=dimension)
+    if workers is not None:
+        settings["max_parallel_maintenance_workers"] = str(workers)
+    with settings_of(connection, settings):
+        yield _CREATE.format(
+            name=sql.Identifier(name),
+            method=sql.SQL("hnsw" if lists is None else "ivfflat"),
+            dimension=sql.Literal(dimension),
+            options=_GRAPH_OPTIONS if lists is None else sql.SQL("lists = {}").format(sql.Literal(lists)),
         )
 
 
-def _create(scope: Scope, collection: Collection) -> sql.Composed:
-    return _CREATE.format(
-        name=sql.Identifier(NAME % collection.space_id),
-        dimension=sql.Literal(collection.embedding_dimension),
-        ef_construction=sql.Literal(EF_CONSTRUCTION),
-        tenant_id=sql.Literal(scope.tenant_id),
-        space_id=sql.Literal(collection.space_id),
-    )
+def _current(scope: Scope, collection: Collection) -> sql.Composed:
+    return _CURRENT.format(tenant_id=sql.Literal(scope.tenant_id), space_id=sql.Literal(collection.space_id))
 
 
 def _usable(connection: Connection, space_id: int) -> bool:

@@ -14,12 +14,12 @@ from recollect.model.document import ExpiryPolicy
 from recollect.model.history import DocumentHistory, VersionRecord
 from recollect.store.closing import close_versions, lock_with_attached, moment_of_change, store_lifetimes
 from recollect.store.database import Connection, Database, rows
-from recollect.store.dense_index import EF_CONSTRUCTION, INDEX_THRESHOLD_CHUNKS
-from recollect.store.indexes import drop_concurrently, drop_leftovers, one_at_a_time, settings_of
+from recollect.store.dense_index import INDEX_THRESHOLD_CHUNKS, room_for_index
+from recollect.store.indexes import drop_concurrently, drop_leftovers, one_at_a_time
 from recollect.store.logs import record
 from recollect.store.rights import access_params, may_find, may_read_version
 from recollect.store.sql import queries
-from recollect.store.tuning import Machine, index_build_settings
+from recollect.store.tuning import Machine
 
 if TYPE_CHECKING:
     from recollect.model.collection import Collection
@@ -215,11 +215,6 @@ _WHERE = sql.SQL(
     "AND known_to >= {first}::timestamptz AND known_to < {past}::timestamptz"
 )
 
-_VECTORS = sql.SQL(
-    "CREATE INDEX CONCURRENTLY {name} ON chunk_vectors USING hnsw ((embedding::halfvec({dimension})) halfvec_ip_ops) "
-    "WITH (m = 16, ef_construction = {ef_construction}) "
-)
-
 _LEXICAL = sql.SQL("CREATE INDEX CONCURRENTLY {name} ON chunk_lexical USING gin (lexemes) ")
 
 # The estimate of how many rows were known at a moment is good to one in so many.
@@ -308,37 +303,27 @@ class HistoryIndexer:
                 index = f"chunk_vectors_past_{space.space_id}_{segment_id}"
                 if index not in usable:
                     drop_concurrently(connection, index)
-                    settings = self._room(collection) | {"max_parallel_maintenance_workers": "0"}
-                    with settings_of(connection, settings):
-                        where = _where(scope, "space_id", space.space_id, first, past)
-                        connection.execute(_vectors(index, space.dimension) + where)
+                    where = _where(scope, "space_id", space.space_id, first, past)
+                    shape = (self._most(collection), space.dimension)
+                    with room_for_index(connection, index, shape, self._machine, workers=0) as create:
+                        connection.execute(create + where)
             connection.execute("SELECT forget_content_statistics()")
 
     def _make(
         self, connection: Connection, scope: Scope, collection: Collection, segment_id: int, first: str, past: str
     ) -> None:
         space_id, collection_id = collection.space_id, collection.collection_id
-        vectors = _vectors(f"chunk_vectors_past_{space_id}_{segment_id}", collection.embedding_dimension)
+        vectors = f"chunk_vectors_past_{space_id}_{segment_id}"
         lexical = _LEXICAL.format(name=sql.Identifier(f"chunk_lexical_past_{collection_id}_{segment_id}"))
-        with settings_of(connection, self._room(collection)):
-            connection.execute(vectors + _where(scope, "space_id", space_id, first, past))
+        shape = (self._most(collection), collection.embedding_dimension)
+        with room_for_index(connection, vectors, shape, self._machine) as create:
+            connection.execute(create + _where(scope, "space_id", space_id, first, past))
             connection.execute(lexical + _where(scope, "collection_id", collection_id, first, past))
             connection.execute("SELECT forget_content_statistics()")
 
-    def _room(self, collection: Collection) -> dict[str, str]:
-        if self._machine is None:
-            return {}
-        # A segment and the small one that it replaces.
-        vectors = 2 * max(collection.chunk_count, self._threshold)
-        return index_build_settings(self._machine, vectors=vectors, dimension=collection.embedding_dimension)
-
-
-def _vectors(index: str, dimension: int) -> sql.Composed:
-    return _VECTORS.format(
-        name=sql.Identifier(index),
-        dimension=sql.Literal(dimension),
-        ef_construction=sql.Literal(EF_CONSTRUCTION),
-    )
+    def _most(self, collection: Collection) -> int:
+        """The vectors of a segment and the small one that it replaces."""
+        return 2 * max(collection.chunk_count, self._threshold)
 
 
 def _where(scope: Scope, column: str, number: int, first: str, past: str) -> sql.Composed:

@@ -6,6 +6,7 @@ PostgreSQL does not cache itself, the operating system's page cache does.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,11 @@ _MIB = 1024 * 1024
 
 # Neighbours, pointers and their allocation, as pgvector holds them while it builds, with m = 16: measured.
 _GRAPH_BYTES_A_VECTOR = 1_000
+
+# While pgvector looks for the centres of lists, it holds so many vectors a list, and a bound of four bytes of each of
+# them and each list.
+_SAMPLES_A_LIST = 50
+_MOST_LISTS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +88,16 @@ def settings_for(machine: Machine, *, max_connections: int = 100) -> dict[str, s
         # the bytes of erased rows.
         "wal_recycle": "off",
         "min_wal_size": "32MB",
-        "max_wal_size": "512MB",
+        # Pages are logged whole once after each checkpoint: checkpoints that are rare cost large loads less.
+        "max_wal_size": _megabytes(_clamp(memory // 12, 512 * _MIB, 2048 * _MIB)),
         "checkpoint_timeout": "10min",
     }
 
 
 def index_build_settings(machine: Machine, *, vectors: int, dimension: int) -> dict[str, str]:
-    """Settings of a session that builds an HNSW index: the whole graph in memory, where a quarter of it is enough.
+    """Settings of a session that builds an index of vectors: the whole graph in memory, where a quarter is enough.
 
-    A graph that no longer fits goes on being built on disk, ten times more slowly. The memory is taken while the graph
-    grows, and given back at the end.
+    The memory is taken while the graph grows, and given back at the end.
 
     Args:
         machine: What the server may use; it must be this one's.
@@ -102,8 +108,7 @@ def index_build_settings(machine: Machine, *, vectors: int, dimension: int) -> d
         Setting names and values; none where the server's own settings do.
     """
     own = settings_for(machine)
-    wanted = vectors * (_GRAPH_BYTES_A_VECTOR + 2 * dimension)
-    granted = min(wanted, machine.memory_bytes // 4)
+    granted = min(_graph_bytes(vectors, dimension), _most_for_an_index(machine))
     if granted <= int(own["maintenance_work_mem"].removesuffix("MB")) * _MIB:
         return {}
     settings = {"maintenance_work_mem": _megabytes(granted)}
@@ -112,6 +117,26 @@ def index_build_settings(machine: Machine, *, vectors: int, dimension: int) -> d
         # Several workers would share the graph there; one builds it in its own memory.
         settings["max_parallel_maintenance_workers"] = "0"
     return settings
+
+
+def index_lists(machine: Machine | None, *, vectors: int, dimension: int) -> int | None:
+    """Into how many lists vectors are divided whose graph does not fit that memory; None: it fits.
+
+    A graph that no longer fits would go on being built on disk, ten times more slowly.
+    """
+    if machine is None or _graph_bytes(vectors, dimension) <= _most_for_an_index(machine):
+        return None
+    half = _most_for_an_index(machine) // 2
+    lists = min(math.isqrt(min(vectors, half // (4 * _SAMPLES_A_LIST))), half // (2 * dimension * _SAMPLES_A_LIST))
+    return max(1, min(lists, _MOST_LISTS))
+
+
+def _graph_bytes(vectors: int, dimension: int) -> int:
+    return vectors * (_GRAPH_BYTES_A_VECTOR + 2 * dimension)
+
+
+def _most_for_an_index(machine: Machine) -> int:
+    return machine.memory_bytes // 4
 
 
 def _clamp(value: int, low: int, high: int) -> int:

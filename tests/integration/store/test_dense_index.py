@@ -6,7 +6,6 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +22,7 @@ from recollect.retrieval.rerank.base import Reranker
 from recollect.retrieval.rerank.registry import make_reranker
 from recollect.retrieval.search import Searcher
 from recollect.store import connections
-from recollect.store.dense_index import DenseIndexer
-from recollect.store.indexes import settings_of
+from recollect.store.dense_index import DenseIndexer, room_for_index
 from recollect.store.store import Store
 from recollect.store.tuning import Machine
 
@@ -69,27 +67,35 @@ def test_a_build_has_room_for_its_graph_and_gives_it_back(store: Store, shelf: S
         return connection.execute("SHOW maintenance_work_mem").fetchone()[0]
 
     machine = Machine(memory_bytes=16 * 2**30, cpu_count=2, shared_memory_bytes=16 * 2**30)
-    indexer = DenseIndexer(store.database, store.collections, machine=machine)
-    large = replace(shelf.now(), chunk_count=1_000_000, embedding_dimension=384)
+    large = (1_000_000, 384)
     with store.database.autocommit() as connection:
         before = memory()
-        with settings_of(connection, indexer._room(large)):
+        with room_for_index(connection, "large", large, machine) as statement:
             assert memory() == "1686MB"
+            assert "USING hnsw" in statement.as_string()
         assert memory() == before
-        with pytest.raises(ZeroDivisionError), settings_of(connection, indexer._room(large)):
+        with pytest.raises(ZeroDivisionError), room_for_index(connection, "large", large, machine):
             _ = 1 / 0
         assert memory() == before
-        with settings_of(connection, indexer._room(shelf.now())):
+        with room_for_index(connection, "small", (10, 384), machine):
             assert memory() == before
-    indexer.build(shelf.scope, "shelf")
+    DenseIndexer(store.database, store.collections, machine=machine).build(shelf.scope, "shelf")
     assert shelf.now().indexed
 
 
-def test_the_index_is_used_sorted_and_finds_what_comparing_all_finds(store: Store, shelf: Shelf, dsn: str):
+# Of 2,500 vectors a graph takes more than a quarter of the second one's memory.
+@pytest.mark.parametrize(("memory", "method"), [(16 * 2**30, "hnsw"), (8 * 2**20, "ivfflat")])
+def test_the_index_is_used_sorted_and_finds_what_comparing_all_finds(
+    store: Store, shelf: Shelf, dsn: str, memory: int, method: str
+):
     shelf.fill(lines(2500), per_document=500)
     with store.database.autocommit() as connection:
         connection.execute("ANALYZE chunk_vectors")
-    store.dense_indexer.build(shelf.scope, "shelf")
+    machine = Machine(memory_bytes=memory, cpu_count=2)
+    DenseIndexer(store.database, store.collections, machine=machine).build(shelf.scope, "shelf")
+    with store.database.autocommit() as connection:
+        built = "SELECT indexdef FROM pg_indexes WHERE indexname LIKE 'chunk_vectors_hnsw%'"
+        assert f"USING {method}" in connection.execute(built).fetchone()[0]
     recalls = []
     for query in lines(20, seed=5):
         for limit in (10, 300):

@@ -10,6 +10,7 @@ from recollect.store.tuning import (
     Machine,
     _container_memory_limits,
     index_build_settings,
+    index_lists,
     settings_for,
     this_machine,
 )
@@ -81,6 +82,18 @@ def test_a_million_vectors_are_built_in_memory_where_there_is_some():
     assert index_build_settings(server, vectors=1_000_000, dimension=384) == {"maintenance_work_mem": "1686MB"}
     docker = Machine(memory_bytes=24 * GIB, cpu_count=2, shared_memory_bytes=600 * MIB)
     assert index_build_settings(docker, vectors=1_000_000, dimension=384)["max_parallel_maintenance_workers"] == "0"
+
+
+@given(machines, st.integers(0, 10**9), st.sampled_from([384, 1024, 4000]))
+def test_lists_are_made_of_vectors_whose_graph_does_not_fit(machine, vectors, dimension):
+    lists = index_lists(machine, vectors=vectors, dimension=dimension)
+    if lists is None:
+        assert vectors * 2 * dimension <= machine.memory_bytes // 4
+        return
+    assert 1 <= lists <= 32_768, "more lists than pgvector takes"
+    # What pgvector holds while it divides: bounds of 50 samples a list against all lists, and the samples.
+    assert 50 * lists * (4 * lists + 2 * dimension) <= machine.memory_bytes // 4
+    assert index_lists(None, vectors=vectors, dimension=dimension) is None
 
 
 def test_a_small_shared_memory_file_system_is_not_relied_on():
