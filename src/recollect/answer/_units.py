@@ -243,11 +243,9 @@ def following(text: str, unit: Unit) -> int:
     Returns:
         The unit's own end, where it is no label, or where what follows is too long to quote.
     """
-    own = text[unit.start : unit.end].rstrip("*_`").endswith((":", "："))
-    if not own:
-        return unit.end
+    labels = text[unit.start : unit.end].rstrip("*_`").endswith((":", "："))
     behind = text[unit.end : unit.end + MAX_UNIT_CHARS]
-    match = _LABELLED.match(behind)
+    match = _LABELLED.match(behind) if labels else None
     if match is None or (match.end() == len(behind) and unit.end + MAX_UNIT_CHARS < len(text)):
         return unit.end
     return unit.end + len(match.group().rstrip())

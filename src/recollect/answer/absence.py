@@ -44,7 +44,7 @@ def without_answer(
     """
     return Answer(
         question=question,
-        text=sentence_of(OFFERS, question, language) if passages else refusal_of(question, language),
+        text=sentence_of(OFFERS if passages else REFUSALS, question, language),
         outcome="passages" if passages else "none",
         citations=(),
         passages=tuple(passages),
@@ -53,18 +53,14 @@ def without_answer(
     )
 
 
-def refusal_of(question: str, language: str = "en") -> str:
-    """The sentence that refuses to answer a question, in its language where that is certain; else in that of the texts.
+def sentence_of(sentences: Mapping[str, str], question: str, language: str = DEFAULT_LANGUAGE) -> str:
+    """The sentence in the language of a question, where that is certain; else in that of the texts.
 
     Args:
+        sentences: By language.
         question: As asked.
         language: ISO 639-1 code of the texts that it is asked of; ``auto``, or one without a sentence: English.
     """
-    return sentence_of(REFUSALS, question, language)
-
-
-def sentence_of(sentences: Mapping[str, str], question: str, language: str) -> str:
-    """The sentence in the language of the question, where that is certain; else in that of the texts, or in English."""
     texts = None if language == AUTO else language
     asked = language_of_text(question, expected=texts)
     if asked != texts:

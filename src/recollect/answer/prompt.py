@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.answer.absence import refusal_of
+from recollect.answer.absence import REFUSALS, sentence_of
 from recollect.context import assemble, defused, estimate_tokens
 from recollect.errors import ConfigurationError, UsageError
 from recollect.llm.base import ChatMessage
@@ -128,7 +128,8 @@ def build_prompt(
         separator=SEPARATOR,
     )
     template = template or load_prompt(_PACKAGED)
-    given = {"refusal": refusal_of(question, language), "context": context.text, "question": defused(question.strip())}
+    refusal = sentence_of(REFUSALS, question, language)
+    given = {"refusal": refusal, "context": context.text, "question": defused(question.strip())}
 
     def filled(text: str) -> str:
         # In one go, so that a document that holds "{question}" gets nothing put into it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from recollect.errors import UsageError
 
@@ -98,10 +98,6 @@ class RefusalRule:
     def refuses(self, support: Support) -> bool:
         """Whether no answer should be given."""
         return self.probability(support) < self.threshold
-
-    def as_mapping(self) -> dict[str, float]:
-        """The parameters by name, to be kept as JSON."""
-        return asdict(self)
 
     @classmethod
     def from_mapping(cls, stored: Mapping[str, object]) -> RefusalRule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -137,7 +137,7 @@ def stored_rule(
         reranker: That chose the passages.
     """
     return {
-        **rule.as_mapping(),
+        **asdict(rule),
         "threshold": calibration.threshold,
         "embedding_model": embedding_model,
         "reranker": reranker,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -93,7 +93,7 @@ def _changed_since(stored: Mapping[str, object], embedding_model: str, reranker:
         return f"the model {stored.get('embedding_model')!r}, and {embedding_model!r} is used now"
     if stored.get("reranker", reranker) != reranker:
         return f"the reranker {stored.get('reranker')!r}, and {reranker!r} is used now"
-    today = RefusalRule().as_mapping()
+    today = asdict(RefusalRule())
     same = all(stored.get(name, value) == value for name, value in today.items() if name != "threshold")
     return None if same else "another version of the rule"
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -62,7 +62,7 @@ def test_a_number_that_is_missing_costs_whether_meaning_or_words_decide():
 
 def test_a_rule_that_was_kept_is_read_with_its_threshold():
     kept = RefusalRule(threshold=0.7)
-    assert RefusalRule.from_mapping(kept.as_mapping()) == kept
+    assert RefusalRule.from_mapping(asdict(kept)) == kept
     assert RefusalRule.from_mapping({}) == RULE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.answer.absence import REFUSALS, is_refusal, refusal_of
+from recollect.answer.absence import REFUSALS, is_refusal, sentence_of
 from recollect.answer.extractive import extract_answer
 from recollect.answer.prompt import build_prompt
 from recollect.embedding.hashing import HashingEmbedder
@@ -59,10 +59,10 @@ def test_a_model_is_told_the_sentence_and_understood(language: str, question: st
     ],
 )
 def test_a_language_that_is_not_certain_is_that_of_the_texts(question: str, texts: str, language: str):
-    assert refusal_of(question, texts) == REFUSALS[language]
+    assert sentence_of(REFUSALS, question, texts) == REFUSALS[language]
 
 
 def test_what_says_nothing_of_its_language_is_refused_in_that_of_the_texts():
-    assert refusal_of("ERR-4012?", "de") == REFUSALS["de"]
-    assert refusal_of("ERR-4012?", "auto") == refusal_of("ERR-4012?") == REFUSAL
-    assert refusal_of("Inona no anaran'ny renivohitra?", "mg") == REFUSAL
+    assert sentence_of(REFUSALS, "ERR-4012?", "de") == REFUSALS["de"]
+    assert sentence_of(REFUSALS, "ERR-4012?", "auto") == sentence_of(REFUSALS, "ERR-4012?") == REFUSAL
+    assert sentence_of(REFUSALS, "Inona no anaran'ny renivohitra?", "mg") == REFUSAL

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -101,7 +102,7 @@ def test_the_rule_is_kept_whole_and_reads_back():
 
 
 def test_a_threshold_counts_for_the_models_and_the_rule_that_it_was_found_with(caplog):
-    stored = {**RefusalRule(threshold=0.8).as_mapping(), "embedding_model": "m"}
+    stored = {**asdict(RefusalRule(threshold=0.8)), "embedding_model": "m"}
     place = SimpleNamespace(name="mine", refusal=stored)
     assert _calibrated_rule(place, "m", "consensus") == RefusalRule(threshold=0.8)
     assert _calibrated_rule(SimpleNamespace(name="mine", refusal=None), "m", "consensus") is None

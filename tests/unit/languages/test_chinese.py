@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.answer.absence import REFUSALS, is_refusal, refusal_of
+from recollect.answer.absence import REFUSALS, is_refusal, sentence_of
 from recollect.languages.detection import simplified
 from recollect.retrieval.analysis import Analyzer
 
@@ -40,6 +40,6 @@ def test_japanese_keeps_its_characters():
 
 
 def test_a_refusal_is_written_in_the_characters_of_the_question():
-    assert refusal_of("這份報告說了什麼？") == REFUSALS["zh-Hant"]
-    assert refusal_of("这份报告说了什么？") == REFUSALS["zh"]
+    assert sentence_of(REFUSALS, "這份報告說了什麼？") == REFUSALS["zh-Hant"]
+    assert sentence_of(REFUSALS, "这份报告说了什么？") == REFUSALS["zh"]
     assert is_refusal(REFUSALS["zh-Hant"])
