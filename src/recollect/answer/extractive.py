@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from recollect.answer._scoring import READ, Evidence, gather
@@ -18,7 +18,7 @@ from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text
 from recollect.languages.detection import plain_digits
 from recollect.model import Answer, RetrievedContext
-from recollect.model.answer import Nearest, ShownPassage
+from recollect.model.answer import Citation, Nearest, ShownPassage
 from recollect.retrieval.analysis import analyzer_of
 from recollect.retrieval.relevance import as_the_default, tells_meaning
 
@@ -32,6 +32,15 @@ _READ_PASSAGES = 6
 _READ_OF_PASSAGE = 800
 #: How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
 USUAL_MARGIN = 1.2
+# How English asks, and how a question begins that follows another one.
+_ASKS = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b", re.IGNORECASE)
+_ASKS_MORE = re.compile(
+    rf"\W*(?:(?:\w+\W+){{0,2}}?{_ASKS.pattern}|(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have)\b)",
+    re.IGNORECASE,
+)
+# Each is read by itself.
+_MOST_QUESTIONS = 3
+_JOINT = re.compile(r"(\band\b|\bor\b|[?;])", re.IGNORECASE)
 # How Markdown and mail mark the lines of a quotation.
 _QUOTED_LINE = re.compile(r"\n[ \t]*(?:>[ \t]*)+")
 _LOOKS_LIKE_MARKER = re.compile(r"\[(\d+)\]")
@@ -65,12 +74,28 @@ class Reading:
         support: What the refusal rule judges; None where there is nothing to quote.
         passages: Those that most likely answer first.
         language: ISO 639-1 code of the passages.
+        parts: The same of each question where it asks several.
     """
 
     evidence: Sequence[Evidence]
     support: Support | None
     passages: Sequence[RetrievedContext]
     language: str
+    parts: Sequence[Reading] = ()
+
+    def probability(self, rule: RefusalRule) -> float:
+        """How likely the evidence answers the question, 0 to 1: of several the geometric mean."""
+        if self.parts:
+            return math.prod(one.probability(rule) for one in self.parts) ** (1 / len(self.parts))
+        return rule.probability(self.support) if self.support else 0.0
+
+    def quotes(self) -> list[Citation]:
+        """What answers: for each question the piece that fits best; what lies within another quote is not repeated."""
+        pieces = [one.evidence[0] for one in self.parts or (self,)]
+        cited = [piece.region.citation(0, *span) for piece in pieces for span in piece.quotes]
+        found = {(one.document_id, one.start_offset, one.end_offset): one for one in cited}
+        kept = [one for place, one in found.items() if not any(_lies_in(place, other) for other in found)]
+        return [replace(one, marker=marker) for marker, one in enumerate(kept, start=1)]
 
 
 def extract_answer(
@@ -92,7 +117,8 @@ def extract_answer(
 
     Returns:
         An answer whose quotes are exactly the documents' characters: the piece that fits best, with the line that
-        introduces it, and what follows it where it is a label. In its text, line breaks become spaces.
+        introduces it, and what follows it where it is a label; of an English text that asks several questions one for
+        each. In its text, line breaks become spaces.
         Where no sentence supports an answer, the passages that may help, under a sentence in the question's language;
         none where nothing is relevant. It names what came nearest.
 
@@ -102,15 +128,14 @@ def extract_answer(
     """
     options = options or ExtractionOptions()
     reading = read(question, passages, embedder=embedder, language=language, options=options)
-    if reading.support is None or options.rule.refuses(reading.support):
+    if reading.support is None or reading.probability(options.rule) < options.rule.threshold:
         return without_answer(
             question,
             helpful(reading, options),
             language=language_of_passages(language, passages) if passages else AUTO,
-            nearest=_nearest(reading.evidence[0], reading.support, options.rule) if reading.support else None,
+            nearest=_nearest(reading, reading.support, options.rule) if reading.support else None,
         )
-    best = reading.evidence[0]
-    quotes = [best.region.citation(marker, *span) for marker, span in enumerate(best.quotes, start=1)]
+    quotes = reading.quotes()
     text = " ".join(f"{_readable(quote.quote)} [{quote.marker}]" for quote in quotes)
     return Answer(question=question, text=text, outcome="answer", citations=tuple(quotes))
 
@@ -151,7 +176,21 @@ def read(
         reader=None if crossing or language != "en" else options.reader,
     )
     support = _support(question, used, evidence) if evidence else None
-    return Reading(evidence, support, found, language)
+    asked = [question] if crossing or language != "en" else questions_in(question)
+    asked = asked if 1 < len(asked) <= _MOST_QUESTIONS else []
+    parts = [read(one, used, embedder=embedder, language=language, options=options) for one in asked]
+    return Reading(evidence, support, found, language, parts)
+
+
+def questions_in(text: str) -> list[str]:
+    """The questions of an English text that asks several: "Who signs it, and by when?"; or the text."""
+    found, asked = [""], False
+    for part in _JOINT.split(text):
+        if asked and _ASKS_MORE.match(part):
+            found.append("")
+        found[-1] += part
+        asked = asked or bool(_ASKS.search(part))
+    return found
 
 
 def language_of_passages(language: str, passages: Sequence[RetrievedContext], question: str = "") -> str:
@@ -208,10 +247,16 @@ def _without_thousands(text: str) -> str:
     return _THOUSANDS.sub("", plain_digits(text)).casefold()
 
 
-def _nearest(best: Evidence, support: Support, rule: RefusalRule) -> Nearest:
+def _lies_in(place: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    (document, start, end), (other_document, begin, stop) = place, other
+    return place != other and document == other_document and begin <= start and end <= stop
+
+
+def _nearest(reading: Reading, support: Support, rule: RefusalRule) -> Nearest:
+    best = reading.evidence[0]
     return Nearest(
         evidence=best.region.citation(0, best.unit.quote_start, best.unit.end),
-        probability=rule.probability(support),
+        probability=reading.probability(rule),
         threshold=rule.threshold,
         missing_identifier=support.missing_number,
     )

@@ -95,10 +95,6 @@ class RefusalRule:
             odds += self.alone_weight * support.alone
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds - penalty))))
 
-    def refuses(self, support: Support) -> bool:
-        """Whether no answer should be given."""
-        return self.probability(support) < self.threshold
-
     @classmethod
     def from_mapping(cls, stored: Mapping[str, object]) -> RefusalRule:
         """The rule with a threshold that was kept.

@@ -442,10 +442,7 @@ def _score(
         language=place.language,
         options=ExtractionOptions(rule=rule, reader=assembly.reader_for(embedder)),
     )
-    support = reading.support
-    if support is None:
-        return ALWAYS_REFUSED
-    return rule.probability(support)
+    return reading.probability(rule) if reading.support else ALWAYS_REFUSED
 
 
 def _show_calibration(ctx: CommandContext, place: Collection, found: Calibration, *, stored: bool) -> None:

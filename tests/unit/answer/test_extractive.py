@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from answer.samples import LEAVE, WordEmbedder, passage
 from recollect.answer import ExtractionOptions, RefusalRule, extract_answer, verify
-from recollect.answer.extractive import read
+from recollect.answer.extractive import questions_in, read
 from recollect.errors import UsageError
 from recollect.model import PassageNote
 from recollect.model.answer import REFUSAL
@@ -59,6 +59,78 @@ def test_answers_with_an_exact_quote_and_says_where_it_stands():
     )
     assert reply.text.startswith("Full-time employees receive 28 days")
     assert "[1]" in reply.text
+
+
+BOTH = "Who signs the lease of a flat, and by when must the deposit be paid?"
+DEPOSIT = "The manager signs the lease of a flat.\n\nFlats have a balcony. The deposit must be paid by 3 May."
+
+
+def test_of_two_questions_both_are_answered_each_with_its_quote():
+    reply = ask(BOTH, [passage(DEPOSIT)], ANSWER_ALWAYS)
+    assert [one.quote for one in reply.citations] == [
+        "The manager signs the lease of a flat.",
+        "The deposit must be paid by 3 May.",
+    ]
+    assert [one.marker for one in reply.citations] == [1, 2]
+    assert verify(reply.text, reply.citations, {1: DEPOSIT}) == ()
+
+
+def test_what_answers_both_is_quoted_once():
+    text = "Who wants a flat: the manager signs the lease of a flat, and the deposit must be paid by 3 May."
+    (citation,) = ask(BOTH, [passage(text)], ANSWER_ALWAYS).citations
+    assert citation.quote == text
+
+
+def test_where_one_of_two_questions_has_no_answer_passages_are_shown():
+    reading = read(BOTH, [passage(DEPOSIT)], embedder=EMBEDDER, options=ExtractionOptions())
+    surest, least = max(reading.parts, key=chance), min(reading.parts, key=chance)
+    assert chance(least) <= chance(reading) <= chance(surest)
+    unsure = RefusalRule(threshold=min(1.0, chance(reading) + 1e-6))
+    reply = ask(BOTH, [passage(DEPOSIT)], ExtractionOptions(rule=unsure))
+    assert reply.outcome == "passages"
+    assert reply.nearest.probability == chance(reading)
+
+
+def chance(reading):
+    return reading.probability(RefusalRule())
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Where do the paid plans begin, and must I hand over a card to register?", 2),
+        ("How long is a trial? And who may stretch it?", 2),
+        ("How often is it done, how long does it take, or who leads it; and is it recorded?", 3),
+        ("Who signs the lease and the contract?", 1),
+        ("What do I do and say?", 1),
+        ("Is the office closed on Monday and on Friday?", 1),
+        ("leave and expenses", 1),
+        ("", 1),
+    ],
+)
+def test_texts_are_told_apart_into_the_questions_that_they_ask(text, count):
+    found = questions_in(text)
+    assert len(found) == count
+    assert "".join(found) == text
+
+
+@given(
+    st.lists(
+        st.sampled_from(["and ", "or ", "? ", "; ", "who ", "is ", "how ", "x ", "-", "'", "\n"]), max_size=60
+    ).map("".join)
+)
+def test_no_character_of_a_question_is_lost(text):
+    assert "".join(questions_in(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["who?" * 30_000, "and " * 50_000, "and is " * 30_000, "?" * 100_000, "a-" * 50_000, "who" + " \n" * 60_000]
+)
+def test_many_questions_are_one(text):
+    # Read by themselves they would take thousands of times as long.
+    assert "".join(questions_in(text)) == text
+    reading = read(text[:4_000], [passage(LEAVE)], embedder=EMBEDDER, options=ExtractionOptions())
+    assert not reading.parts
 
 
 @pytest.mark.parametrize("question", ["", "   ", "\n\t\u2003"])
