@@ -88,8 +88,7 @@ def settings_for(machine: Machine, *, max_connections: int = 100) -> dict[str, s
         # the bytes of erased rows.
         "wal_recycle": "off",
         "min_wal_size": "32MB",
-        # Pages are logged whole once after each checkpoint: checkpoints that are rare cost large loads less.
-        "max_wal_size": _megabytes(_clamp(memory // 12, 512 * _MIB, 2048 * _MIB)),
+        "max_wal_size": "512MB",
         "checkpoint_timeout": "10min",
     }
 
