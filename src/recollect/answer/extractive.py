@@ -32,13 +32,13 @@ _READ_PASSAGES = 6
 _READ_OF_PASSAGE = 800
 #: How much better right answers are than the next piece, on average: it counts for a piece that has no rival.
 USUAL_MARGIN = 1.2
-# How English asks, and how a question begins that follows another one.
+# English question words, and how a question begins that follows another one.
 _ASKS = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b", re.IGNORECASE)
 _ASKS_MORE = re.compile(
     rf"\W*(?:(?:\w+\W+){{0,2}}?{_ASKS.pattern}|(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have)\b)",
     re.IGNORECASE,
 )
-# Each is read by itself.
+# Each takes as long to read as the whole text.
 _MOST_QUESTIONS = 3
 _JOINT = re.compile(r"(\band\b|\bor\b|[?;])", re.IGNORECASE)
 # How Markdown and mail mark the lines of a quotation.
@@ -157,8 +157,9 @@ def read(
     embedder: EmbeddingProvider,
     language: str = "en",
     options: ExtractionOptions,
+    apart: bool = True,
 ) -> Reading:
-    """Score every quotable piece of the passages and sum up the support."""
+    """Score every quotable piece of the passages and sum up the support; ``apart``: of several questions each too."""
     if not question.strip():
         raise UsageError("The question is empty; ask something, for instance 'How many days of leave do I have?'.")
     used = list(passages[: options.max_passages])
@@ -176,21 +177,21 @@ def read(
         reader=None if crossing or language != "en" else options.reader,
     )
     support = _support(question, used, evidence) if evidence else None
-    asked = [question] if crossing or language != "en" else questions_in(question)
-    asked = asked if 1 < len(asked) <= _MOST_QUESTIONS else []
-    parts = [read(one, used, embedder=embedder, language=language, options=options) for one in asked]
+    asked = questions_in(question) if apart and not crossing and language == "en" else []
+    again = partial(read, passages=used, embedder=embedder, language=language, options=options, apart=False)
+    parts = list(map(again, asked)) if len(asked) > 1 else []
     return Reading(evidence, support, found, language, parts)
 
 
 def questions_in(text: str) -> list[str]:
-    """The questions of an English text that asks several: "Who signs it, and by when?"; or the text."""
+    """The questions of an English text that asks two or three ("Who signs it, and by when?"); otherwise the text."""
     found, asked = [""], False
     for part in _JOINT.split(text):
         if asked and _ASKS_MORE.match(part):
             found.append("")
         found[-1] += part
         asked = asked or bool(_ASKS.search(part))
-    return found
+    return found if len(found) <= _MOST_QUESTIONS else [text]
 
 
 def language_of_passages(language: str, passages: Sequence[RetrievedContext], question: str = "") -> str:

@@ -166,7 +166,9 @@ async def stream_answer(
         template=options.prompt,
     )
     verifier = Verifier(prompt.passages, language=language, question=question, reader=options.checker)
-    reading = partial(read, question, readable, embedder=embedder, language=language, options=options.extraction)
+    reading = partial(
+        read, question, readable, embedder=embedder, language=language, options=options.extraction, apart=False
+    )
     writing = Writing(
         prompt=prompt,
         verifier=verifier,

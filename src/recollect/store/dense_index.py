@@ -118,14 +118,17 @@ class DenseIndexer:
 def room_for_index(
     connection: Connection, name: str, shape: tuple[int, int], machine: Machine | None, *, workers: int | None = None
 ) -> Iterator[sql.Composed]:
-    """Room for the build of an index of vectors, and the beginning of its statement, up to which vectors it is of.
+    """Give a session the memory to build an index of vectors, and take it back afterwards.
 
     Args:
         connection: The session that builds.
         name: The index's.
         shape: How many vectors there are, and their dimension.
-        machine: The server's, where its memory is known. A graph that would not fit it is not begun: lists are made.
-        workers: How many help; None: as the server is set.
+        machine: The server's, where its memory is known. Lists are built where a graph would not fit it.
+        workers: How many parallel workers help; None: as the server is set.
+
+    Yields:
+        The statement that builds it, without the condition (WHERE) that says which vectors it covers.
     """
     vectors, dimension = shape
     lists = index_lists(machine, vectors=vectors, dimension=dimension)

@@ -18,8 +18,8 @@ _MIB = 1024 * 1024
 # Neighbours, pointers and their allocation, as pgvector holds them while it builds, with m = 16: measured.
 _GRAPH_BYTES_A_VECTOR = 1_000
 
-# While pgvector looks for the centres of lists, it holds so many vectors a list, and a bound of four bytes of each of
-# them and each list.
+# While pgvector looks for the centres of lists, it holds this many sampled vectors for each list, and four bytes for
+# each pair of a sampled vector and a list.
 _SAMPLES_A_LIST = 50
 _MOST_LISTS = 32_768
 
@@ -119,9 +119,9 @@ def index_build_settings(machine: Machine, *, vectors: int, dimension: int) -> d
 
 
 def index_lists(machine: Machine | None, *, vectors: int, dimension: int) -> int | None:
-    """Into how many lists vectors are divided whose graph does not fit that memory; None: it fits.
+    """How many lists an index divides vectors into whose graph does not fit in memory; None: it fits, or none is known.
 
-    A graph that no longer fits would go on being built on disk, ten times more slowly.
+    PostgreSQL would go on building such a graph on disk, ten times more slowly.
     """
     if machine is None or _graph_bytes(vectors, dimension) <= _most_for_an_index(machine):
         return None

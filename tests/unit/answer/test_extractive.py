@@ -82,17 +82,12 @@ def test_what_answers_both_is_quoted_once():
 
 
 def test_where_one_of_two_questions_has_no_answer_passages_are_shown():
-    reading = read(BOTH, [passage(DEPOSIT)], embedder=EMBEDDER, options=ExtractionOptions())
-    surest, least = max(reading.parts, key=chance), min(reading.parts, key=chance)
-    assert chance(least) <= chance(reading) <= chance(surest)
-    unsure = RefusalRule(threshold=min(1.0, chance(reading) + 1e-6))
-    reply = ask(BOTH, [passage(DEPOSIT)], ExtractionOptions(rule=unsure))
-    assert reply.outcome == "passages"
-    assert reply.nearest.probability == chance(reading)
-
-
-def chance(reading):
-    return reading.probability(RefusalRule())
+    rule = RefusalRule(threshold=0.5)
+    half = "The manager signs the lease of a flat.\n\nFlats have a balcony. Boats are blue."
+    signed, reply = (ask(asked, [passage(half)], ExtractionOptions(rule=rule)) for asked in (BOTH.split(",")[0], BOTH))
+    assert (signed.outcome, reply.outcome) == ("answer", "passages")
+    assert ask(BOTH, [passage(DEPOSIT)], ExtractionOptions(rule=rule)).outcome == "answer"
+    assert reply.nearest.probability < rule.threshold
 
 
 @pytest.mark.parametrize(
@@ -126,9 +121,9 @@ def test_no_character_of_a_question_is_lost(text):
 @pytest.mark.parametrize(
     "text", ["who?" * 30_000, "and " * 50_000, "and is " * 30_000, "?" * 100_000, "a-" * 50_000, "who" + " \n" * 60_000]
 )
-def test_many_questions_are_one(text):
-    # Read by themselves they would take thousands of times as long.
-    assert "".join(questions_in(text)) == text
+def test_many_questions_are_read_as_one(text):
+    # Each by itself would take thousands of times as long.
+    assert questions_in(text) == [text]
     reading = read(text[:4_000], [passage(LEAVE)], embedder=EMBEDDER, options=ExtractionOptions())
     assert not reading.parts
 
