@@ -83,19 +83,25 @@ def test_a_build_has_room_for_its_graph_and_gives_it_back(store: Store, shelf: S
     assert shelf.now().indexed
 
 
-# Of 2,500 vectors a graph takes more than a quarter of the second one's memory.
-@pytest.mark.parametrize(("memory", "method"), [(16 * 2**30, "hnsw"), (8 * 2**20, "ivfflat")])
+# A graph of 2,500 vectors takes more than a quarter of the second machine's memory.
+METHODS = pytest.mark.parametrize(("memory", "method"), [(16 * 2**30, "hnsw"), (8 * 2**20, "ivfflat")])
+
+
+def build_as(method: str, store: Store, shelf: Shelf, memory: int) -> None:
+    machine = Machine(memory_bytes=memory, cpu_count=2)
+    DenseIndexer(store.database, store.collections, machine=machine).build(shelf.scope, "shelf")
+    built = shelf.rows("SELECT indexdef FROM pg_indexes WHERE indexname LIKE 'chunk_vectors_hnsw%%'")[0][0]
+    assert f"USING {method}" in built
+
+
+@METHODS
 def test_the_index_is_used_sorted_and_finds_what_comparing_all_finds(
     store: Store, shelf: Shelf, dsn: str, memory: int, method: str
 ):
     shelf.fill(lines(2500), per_document=500)
     with store.database.autocommit() as connection:
         connection.execute("ANALYZE chunk_vectors")
-    machine = Machine(memory_bytes=memory, cpu_count=2)
-    DenseIndexer(store.database, store.collections, machine=machine).build(shelf.scope, "shelf")
-    with store.database.autocommit() as connection:
-        built = "SELECT indexdef FROM pg_indexes WHERE indexname LIKE 'chunk_vectors_hnsw%'"
-        assert f"USING {method}" in connection.execute(built).fetchone()[0]
+    build_as(method, store, shelf, memory)
     recalls = []
     for query in lines(20, seed=5):
         for limit in (10, 300):
@@ -120,7 +126,10 @@ def searcher(store: Store) -> Searcher:
     return Searcher(store, lambda _: CachedEmbedder(EMBEDDER, None), rerankers=reranker)
 
 
-def test_a_rare_filter_finds_its_one_chunk_with_the_index_and_without(store: Store, shelf: Shelf):
+@METHODS
+def test_a_rare_filter_finds_its_one_chunk_with_the_index_and_without(
+    store: Store, shelf: Shelf, memory: int, method: str
+):
     shelf.fill(lines(2500), per_document=500)
     shelf.add("rare", "a needle", department="rare")
     options = RetrievalOptions(mode="dense", department=("rare",), top_k=5)
@@ -132,9 +141,15 @@ def test_a_rare_filter_finds_its_one_chunk_with_the_index_and_without(store: Sto
         return [result.content for result in reply.results], reply.paths["dense"]
 
     assert find(options) == (["a needle"], "exact")
-    store.dense_indexer.build(shelf.scope, "shelf")
+    build_as(method, store, shelf, memory)
     assert find(everything)[1] == "index"
     assert find(options) == (["a needle"], "exact")
+    # What is written later lies in the index too, and what is deleted is found no more.
+    shelf.add("late", "word1 word2", department="late")
+    assert "word1 word2" in find(everything)[0]
+    store.collections.delete(shelf.scope, "shelf")
+    with pytest.raises(NotFoundError):
+        find(everything)
 
 
 def test_an_index_that_gives_up_early_is_no_reason_to_find_too_little(

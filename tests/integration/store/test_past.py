@@ -17,6 +17,8 @@ from recollect import Document, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.model import Scope
 from recollect.store import past
+from recollect.store.history import HistoryIndexer
+from recollect.store.tuning import Machine
 
 NUMBERS = itertools.count(1)
 EVERYTHING = {"top_k": 40, "rerank": "none", "use_cache": False, "collapse_duplicates": False}
@@ -177,11 +179,21 @@ def test_a_small_segment_is_replaced_by_one_that_covers_its_time(rag: RAGPipelin
     assert _found(rag, "default", then, "hybrid") == expected
 
 
-def test_what_segments_hold_goes_through_their_indexes_and_the_reply_says_so(rag: RAGPipeline):
+# A graph of these vectors takes more than a quarter of the second machine's memory: it has lists.
+@pytest.mark.parametrize("memory", [None, 2**15])
+def test_what_segments_hold_goes_through_their_indexes_and_the_reply_says_so(
+    rag: RAGPipeline, memory: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    machine = None if memory is None else Machine(memory_bytes=memory, cpu_count=1)
+    small = HistoryIndexer(rag.store.database, rag.store.collections, threshold=4, machine=machine)
+    monkeypatch.setattr(rag.store, "history_indexer", small)
     rag.ingest([Document(content=_text(source, 0), source=str(source)) for source in range(12)])
     then = _now(rag)
     rag.ingest([Document(content=_text(source, 1), source=str(source)) for source in range(12)])
     rag.store.history_indexer.build(Scope(), "default")
+    with rag.store.database.autocommit() as connection:
+        made = "SELECT DISTINCT indexdef ~ 'ivfflat' FROM pg_indexes WHERE indexname LIKE 'chunk_vectors_past_%'"
+        assert connection.execute(made).fetchall() == [(memory is not None,)]
     place = rag.store.collections.get(Scope(), "default")
     parts = rag.store.past.plan(Scope(as_of=then), place)
     assert (parts.current, len(parts.starts), parts.version_ids) == (False, 1, [])
