@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from recollect.fair_share import FairShare
 from recollect.retrieval.candidates import CandidateRequest, Candidates, CandidateSource, Stopwatch
 from recollect.retrieval.lexical import Counted, LexicalQuery, QueryTerms, lexical_query
 from recollect.retrieval.resident import kernels
@@ -30,6 +31,10 @@ RESIDENT = "resident"
 _RESCORED = 1_500
 _GROWTH = 0.4
 
+# So many searches compute at once: while one compares codes, another has the interpreter's lock. Any more would wait for
+# that lock, and whoever waits for it makes those slower who have it.
+_AT_ONCE = 2
+
 _NO_ROWS = np.zeros(0, dtype=np.int32)
 
 
@@ -44,6 +49,7 @@ class ResidentCandidates:
     def __init__(self, find: Callable[[Scope, Collection], Generation | None], database: CandidateSource) -> None:
         self._find = find
         self._database = database
+        self._places = FairShare(_AT_ONCE)
 
     def candidates(self, scope: Scope, request: CandidateRequest, watch: Stopwatch) -> Candidates:
         """See `CandidateSource.candidates`."""
@@ -52,7 +58,8 @@ class ResidentCandidates:
         with watch.stage(RESIDENT):
             generation = self._find(scope, request.collection)
             if generation is not None:
-                return _Search(request, generation).found()
+                with self._places.place_in_thread((scope.tenant_id, None)):
+                    return _Search(request, generation).found()
         return self._database.candidates(scope, request, watch)
 
     def frequencies(self, scope: Scope, request: CandidateRequest) -> Mapping[str, int]:
