@@ -31,7 +31,7 @@ RESIDENT = "resident"
 _RESCORED = 1_500
 _GROWTH = 0.4
 
-# So many searches compute at once: while one compares codes, another has the interpreter's lock. Any more would wait for
+# So many searches compute at once: while one compares codes, another has the interpreter's lock. More would wait for
 # that lock, and whoever waits for it makes those slower who have it.
 _AT_ONCE = 2
 
