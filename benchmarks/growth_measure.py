@@ -139,7 +139,7 @@ def judged(system: Measured, data: DataSet, mode: str, name: str, answers: dict[
         if mode == "dense":
             recalls.append(recall(truth[number], allowed))
         elif mode == "lexical":
-            equal.append(same_ten(truth[number], [identifier for identifier, _ in found]))
+            equal.append(same_ranking(truth[number], [identifier for identifier, _ in found]))
     result: dict = {"results_breaking_filter": breaking}
     if mode != "lexical" or system.same_words:
         result["returned"] = round(float(np.mean(returned)), 4)
@@ -160,11 +160,11 @@ def recall(truth: dict, found: Sequence[str]) -> float:
     return min(expected, len(good & set(found))) / expected
 
 
-def same_ten(truth: dict, found: Sequence[str]) -> bool:
-    """Whether these are the ten best, ties aside; of them, those that hold every word of the question come first."""
+def same_ranking(truth: dict, found: Sequence[str]) -> bool:
+    """Whether these are the ten best in their order, ties aside."""
     expected = truth["scores"][:TOP_K]
     known = dict(zip(truth["ids"], truth["scores"], strict=True))
-    scores = sorted((known.get(chunk, -1.0) for chunk in found), reverse=True)
+    scores = [known.get(chunk, -1.0) for chunk in found]
     if len(scores) != len(expected) or len(set(found)) != len(found):
         return False
     return bool(np.allclose(scores, expected, rtol=LEXICAL_TOLERANCE))
