@@ -10,10 +10,9 @@ import pytest
 from wire_formats.openai import ChatCompletions
 from wire_formats.server import REPLY, ModelServer
 
-from recollect.answer.service import iterate
 from recollect.errors import ProviderError
 from recollect.llm import ChatMessage, ScriptedChatModel
-from recollect.llm.base import complete
+from recollect.llm.base import complete, iterate
 from recollect.model import Scope, asked_for
 from recollect.model.scope import asking_tenant
 

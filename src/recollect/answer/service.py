@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import queue
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar, get_args
+from typing import get_args
 
 from recollect.answer.extractive import ExtractionOptions, extract_answer, helpful, language_of_passages, read
 from recollect.answer.prompt import DEFAULT_MAX_CONTEXT_CHARS, Prompt, PromptTemplate, build_prompt
@@ -21,8 +18,7 @@ from recollect.answer.writing import AnswerEvent, Draft, Treatment, WrittenAnswe
 from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.familiar_names import suggesting
-from recollect.interruption import Interrupted, stoppable
-from recollect.llm.base import ChatMessage, ChatModel, ChatUsage, usage_of
+from recollect.llm.base import ChatMessage, ChatModel, ChatUsage, iterate, usage_of
 from recollect.model import Answer, Decided, RetrievedContext, ShownPassage, TokenUsage
 
 # Passages that are shown whatever their relevance, and what share of the best one's the others must have.
@@ -293,83 +289,3 @@ def relevant(passages: Sequence[RetrievedContext], *, top_k: int | None = None) 
 
 def _timed(reply: Answer, started: float) -> Answer:
     return replace(reply, timings_ms={"answer_ms": round((time.perf_counter() - started) * 1000, 3)})
-
-
-# An asynchronous stream for callers that are not asynchronous, also where an event loop is running already.
-
-
-T = TypeVar("T")
-
-# Items that wait to be taken; whoever reads slowly makes the stream wait, not the memory grow.
-_AHEAD = 16
-
-
-def iterate(stream: AsyncIterator[T], *, in_thread: bool = True) -> Iterator[T]:
-    """The items of an asynchronous stream, one by one, as they come.
-
-    The stream runs in an event loop of its own, in a thread of its own, so that a loop in the calling thread (a
-    notebook's) does not matter. It is no further ahead than a few items: where nobody takes them, it waits. An iterator
-    that is dropped half-way cancels the stream.
-
-    Args:
-        stream: Used by nobody else.
-        in_thread: False for a stream that never waits: it is driven in the calling thread, without any loop.
-
-    Raises:
-        Exception: Whatever the stream raises.
-    """
-    return _in_thread(stream) if in_thread else _driven(stream)
-
-
-def _driven(stream: AsyncIterator[T]) -> Iterator[T]:
-    async def items() -> list[T]:
-        return [item async for item in stream]
-
-    try:
-        items().send(None)
-    except StopIteration as done:
-        yield from done.value
-    else:
-        raise RuntimeError("The stream waits for something; iterate it with in_thread=True.")
-
-
-def _in_thread(stream: AsyncIterator[T]) -> Iterator[T]:
-    # Each item alone in a tuple; at the end the error that ended the stream, or None.
-    items: queue.Queue[tuple[T] | BaseException | None] = queue.Queue()
-    loop = asyncio.new_event_loop()
-    room = asyncio.Semaphore(_AHEAD)
-
-    async def pump() -> None:
-        async for value in stream:
-            await room.acquire()
-            items.put((value,))
-
-    def run() -> None:
-        try:
-            loop.run_until_complete(task)
-            items.put(None)
-        except BaseException as exc:  # noqa: BLE001  # handed to the consumer, who raises it
-            items.put(exc)
-        finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.close()
-
-    task = loop.create_task(pump())
-    thread = threading.Thread(target=run, name="recollect-stream", daemon=True)
-    thread.start()
-    try:
-        while True:
-            with stoppable(lambda: items.put(Interrupted())):
-                item = items.get()
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(room.release)
-            yield item[0]
-    finally:
-        # A loop that has closed by itself refuses calls: then there is nothing left to cancel.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(task.cancel)
-        thread.join()

@@ -1,21 +1,25 @@
-"""The protocol of a chat model, and its whole answer within a time and a length."""
+"""The protocol of a chat model; its whole answer, or its stream, for callers that are not asynchronous."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import queue
 import threading
 from base64 import b64encode
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from recollect.errors import ProviderError
+from recollect.interruption import Interrupted, stoppable
 from recollect.model import TokenUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +209,81 @@ def usage_of(model: ChatModel, messages: Sequence[ChatMessage], text: str, told:
         output_tokens=count(text) if text else 0,
         estimated=True,
     )
+
+
+# An asynchronous stream for callers that are not asynchronous, also where an event loop is running already.
+
+
+# Items that wait to be taken; whoever reads slowly makes the stream wait, not the memory grow.
+_AHEAD = 16
+
+
+def iterate(stream: AsyncIterator[_Item], *, in_thread: bool = True) -> Iterator[_Item]:
+    """The items of an asynchronous stream, one by one, as they come.
+
+    The stream runs in an event loop of its own, in a thread of its own, so that a loop in the calling thread (a
+    notebook's) does not matter. It is no further ahead than a few items: where nobody takes them, it waits. An iterator
+    that is dropped half-way cancels the stream.
+
+    Args:
+        stream: Used by nobody else.
+        in_thread: False for a stream that never waits: it is driven in the calling thread, without any loop.
+
+    Raises:
+        Exception: Whatever the stream raises.
+    """
+    return _in_thread(stream) if in_thread else _driven(stream)
+
+
+def _driven(stream: AsyncIterator[_Item]) -> Iterator[_Item]:
+    async def items() -> list[_Item]:
+        return [item async for item in stream]
+
+    try:
+        items().send(None)
+    except StopIteration as done:
+        yield from done.value
+    else:
+        raise RuntimeError("The stream waits for something; iterate it with in_thread=True.")
+
+
+def _in_thread(stream: AsyncIterator[_Item]) -> Iterator[_Item]:
+    # Each item alone in a tuple; at the end the error that ended the stream, or None.
+    items: queue.Queue[tuple[_Item] | BaseException | None] = queue.Queue()
+    loop = asyncio.new_event_loop()
+    room = asyncio.Semaphore(_AHEAD)
+
+    async def pump() -> None:
+        async for value in stream:
+            await room.acquire()
+            items.put((value,))
+
+    def run() -> None:
+        try:
+            loop.run_until_complete(task)
+            items.put(None)
+        except BaseException as exc:  # noqa: BLE001  # handed to the consumer, who raises it
+            items.put(exc)
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    task = loop.create_task(pump())
+    thread = threading.Thread(target=run, name="recollect-stream", daemon=True)
+    thread.start()
+    try:
+        while True:
+            with stoppable(lambda: items.put(Interrupted())):
+                item = items.get()
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(room.release)
+            yield item[0]
+    finally:
+        # A loop that has closed by itself refuses calls: then there is nothing left to cancel.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()

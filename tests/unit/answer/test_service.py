@@ -16,11 +16,10 @@ from recollect.answer import (
     verify,
 )
 from recollect.answer.absence import OFFERS, is_refusal
-from recollect.answer.service import iterate
 from recollect.answer.writing import Decided, Draft
 from recollect.errors import ProviderError, UsageError
 from recollect.llm import ScriptedChatModel
-from recollect.llm.base import ChatUsage
+from recollect.llm.base import ChatUsage, iterate
 from recollect.model import Answer, Citation, TokenUsage, UnsupportedSentence
 from recollect.model.answer import REFUSAL
 

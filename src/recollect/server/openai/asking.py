@@ -21,8 +21,7 @@ from typing_extensions import TypedDict
 from recollect.answer.absence import OFFERS
 from recollect.answer.follow_up import Exchange
 from recollect.answer.readable import beginning
-from recollect.answer.service import iterate
-from recollect.llm.base import ChatMessage, ChatUsage
+from recollect.llm.base import ChatMessage, ChatUsage, iterate
 from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, TokenUsage
 from recollect.model.search_options import require_question
 from recollect.operations.values import Name
