@@ -32,7 +32,7 @@ _RESCORED = 1_500
 _GROWTH = 0.4
 
 # So many searches compute at once: while one compares codes, another has the interpreter's lock. More would wait for
-# that lock, and whoever waits for it makes those slower who have it.
+# that lock, and whoever waits for it makes those slower who have it. As many again are for tenants that have no place.
 _AT_ONCE = 2
 
 _NO_ROWS = np.zeros(0, dtype=np.int32)
@@ -49,7 +49,7 @@ class ResidentCandidates:
     def __init__(self, find: Callable[[Scope, Collection], Generation | None], database: CandidateSource) -> None:
         self._find = find
         self._database = database
-        self._places = FairShare(_AT_ONCE)
+        self._places = FairShare(_AT_ONCE, spare=_AT_ONCE)
 
     def candidates(self, scope: Scope, request: CandidateRequest, watch: Stopwatch) -> Candidates:
         """See `CandidateSource.candidates`."""
