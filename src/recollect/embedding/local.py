@@ -116,7 +116,7 @@ class LocalModel:
 
 
 class LocalEmbedder(LocalModel):
-    """Embeds on this machine: no key, no GPU, no network once the weights are here.
+    """Embeds on this machine: no key, no network once the weights are here; in 32 bits on a GPU, if there is one.
 
     A text longer than the model's window is embedded in consecutive windows, and their vectors are averaged
     by token count: no part of it is ignored. The empty text has a vector like any other.
@@ -313,12 +313,12 @@ class LocalEmbedder(LocalModel):
 
         graph = build()
         try:
-            session = load_session(graph.path)
+            session = load_session(graph.path, gpu=graph.precision == "fp32")
         except ModelUnavailableError:
             logger.warning("The graph %s is damaged; building it again.", graph.path)
             graph.path.unlink(missing_ok=True)
             graph = build()
-            session = load_session(graph.path)
+            session = load_session(graph.path, gpu=graph.precision == "fp32")
         return _Loaded(session, graph, tokenizer, settings)
 
     def _embed(self, texts: Sequence[str], loaded: _Loaded, prefix: str) -> Vectors:
