@@ -265,7 +265,7 @@ def _gpus(ort: types.ModuleType) -> list[tuple[str, dict[str, str]]]:
     if "CUDAExecutionProvider" not in ort.get_available_providers():
         if any(distributions(name="onnxruntime-gpu")):
             logger.warning(
-                "onnxruntime lies over onnxruntime-gpu, and no GPU is used: "
+                "onnxruntime lies over onnxruntime-gpu, and no GPU is used: pip uninstall onnxruntime, and then "
                 "pip install --force-reinstall --no-deps onnxruntime-gpu"
             )
         return []
