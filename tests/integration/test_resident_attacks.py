@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -17,7 +18,9 @@ from pooler import PROGRAM, bouncing
 from recollect import Document, Principal, RAGConfig, RAGPipeline, RetrievalOptions
 from recollect.embedding.hashing import HashingEmbedder
 from recollect.errors import RecollectError, TenantSuspendedError
+from recollect.interruption import Interrupted, Interruption, current
 from recollect.retrieval import search
+from recollect.retrieval.resident import kernels
 from recollect.retrieval.resident.collections import ResidentCollections
 from recollect.retrieval.resident.source import ResidentCandidates
 from recollect.store.backup import backup
@@ -250,6 +253,44 @@ def test_a_tenant_that_others_suspend_or_erase_leaves_the_memory(two):
     other.tenants.erase("firm")
     copies(rag).follow()
     assert copies(rag).usage().bytes == 0
+
+
+def test_another_tenant_does_not_wait_for_searches_that_compute_and_who_waits_may_give_up(two, monkeypatch):
+    rag, _ = two
+    rag.tenants.create("shop")
+    rag.view(tenant="shop").ingest(note("sold"))
+    assert found(rag, tenant="shop") == ["sold"]
+    computing, going_on, gave_up = threading.Semaphore(0), threading.Event(), threading.Event()
+    compute, told, interruption = kernels.best_by_words, [], Interruption()
+
+    def slow(*arguments, **named):
+        if threading.current_thread().name == "slow":
+            computing.release()
+            assert going_on.wait(30)
+        return compute(*arguments, **named)
+
+    def waits() -> None:
+        current.set(interruption)
+        with pytest.raises(Interrupted):
+            found(rag, tenant="firm")
+        gave_up.set()
+
+    monkeypatch.setattr(kernels, "best_by_words", slow)
+    slow_ones = [threading.Thread(name="slow", target=lambda: told.append(found(rag, tenant="firm"))) for _ in range(2)]
+    waiting = threading.Thread(target=waits)
+    for thread in slow_ones:
+        thread.start()
+        assert computing.acquire(timeout=30)
+    assert found(rag, tenant="shop") == ["sold"]
+    waiting.start()
+    assert not gave_up.wait(0.2)
+    interruption.interrupt()
+    assert gave_up.wait(30)
+    going_on.set()
+    for thread in (*slow_ones, waiting):
+        thread.join()
+    assert told == [["gone", "kept"]] * 2
+    assert found(rag, tenant="firm") == ["gone", "kept"]
 
 
 def test_a_collection_that_others_make_anew_under_its_name_is_another(two):
