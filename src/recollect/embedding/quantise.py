@@ -11,6 +11,7 @@ import sys
 import tempfile
 import types
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
@@ -269,7 +270,9 @@ def _gpus(ort: types.ModuleType) -> list[tuple[str, dict[str, str]]]:
                 "pip install --force-reinstall --no-deps onnxruntime-gpu"
             )
         return []
-    ort.preload_dlls()
+    # It prints what it misses, and standard output may be a reply in JSON, or a protocol.
+    with redirect_stdout(sys.stderr):
+        ort.preload_dlls()
     # TF32 rounds what is multiplied to ten bits: vectors would be others than the processor's.
     return [("CUDAExecutionProvider", {"use_tf32": "0"})]
 
