@@ -31,9 +31,9 @@ _CREATE = sql.SQL(
     "USING {method} ((embedding::halfvec({dimension})) halfvec_ip_ops) WITH ({options}) "
 )
 
-# With pgvector's default of 64 a graph takes an eighth longer to build and finds no more: at 175 candidates a search
-# it is 0.942 to 0.951 of the nearest of 100,000 made vectors with either, and 0.992 of 13,000 real sentences'. 40 find
-# less, and so does a lower m. Binary codes take a third of the room, but three times a search's processor time for the
+# With pgvector's default of 64 a graph takes an eighth longer to build and finds no more: at 175 candidates a search,
+# 0.942 to 0.951 of the nearest of 100,000 made vectors with either, and 0.992 of 13,000 real sentences' (0.991 with
+# 40). A lower m finds less. Binary codes take a third of the room, but three times a search's processor time for the
 # same recall.
 _GRAPH_OPTIONS = sql.SQL("m = 16, ef_construction = 48")
 

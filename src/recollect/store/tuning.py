@@ -83,7 +83,7 @@ def settings_for(machine: Machine, *, max_connections: int = 100) -> dict[str, s
         "max_wal_senders": "0",
         "max_logical_replication_workers": "0",
         "io_method": "sync",
-        # Compressing the pages that are logged whole took a third of the time in which a document is stored.
+        # Compressing the pages that are logged whole took up to a third of the time that storing a document takes.
         "wal_compression": "off",
         # A checkpoint removes old segments of the log. Reused, they would hold hundreds of megabytes after a load, and
         # the bytes of erased rows.

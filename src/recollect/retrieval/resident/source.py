@@ -31,8 +31,9 @@ RESIDENT = "resident"
 _RESCORED = 1_500
 _GROWTH = 0.4
 
-# So many searches compute at once: while one compares codes, another has the interpreter's lock. More would wait for
-# that lock, and whoever waits for it makes those slower who have it. As many again are for tenants that have no place.
+# This many searches compute at once: while one compares codes, the other holds the interpreter's lock. More threads
+# would only wait for that lock, and each that waits slows down the one that holds it. As many places again are for
+# tenants that have none.
 _AT_ONCE = 2
 
 _NO_ROWS = np.zeros(0, dtype=np.int32)
