@@ -93,7 +93,7 @@ def example(asked: Asked, question: Question, *, reads: bool) -> Example:
         question,
         np.array([[getattr(piece.fit, name) for name in FEATURES] for piece in pieces], float),
         np.array([OLD * piece.old for piece in pieces]),
-        [judge(asked.family, question, Reply("answer", quoted(piece))) for piece in pieces],
+        [judge(asked.family, question, Reply("answer", quoted(piece), other.passages)) for piece in pieces],
         bool(reading and reading.support and reading.support.missing_number),
         other,
     )

@@ -20,7 +20,7 @@ Systems, on the same searches: ``recollect``, as installed; ``first``: the first
 - *partly* right: they hold a part of it, or too much beside it;
 - *wrong*: they hold none.
 
-The facts are *found* where they are all in the quotes, or in at most 1,200 characters of passages. Precision is the
+The facts are *found* where they are all in the quotes or in at most 1,200 characters of passages. Precision is the
 share of right ones among all answers, near misses included; intervals are Wilson's, of 95 %.
 """
 
@@ -258,7 +258,7 @@ def judge(family: Family, question: Question, reply: Reply) -> Verdict:
         judged = "right"
     else:
         judged = "partly"
-    spans = reply.shown if reply.outcome == "answer" else tuple(_within(reply.passages, ROOM))
+    spans = (*reply.shown, *_within(reply.passages, ROOM))
     found = bool(question.parts) and all(_holds(family, spans, part) for part in question.parts)
     forbidden = any(one.overlaps(span) for one in reply.shown for span in question.forbidden)
     return Verdict(question, reply, judged, found, forbidden)

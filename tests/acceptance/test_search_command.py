@@ -232,14 +232,15 @@ def test_answers_quote_exact_characters_or_refuse(recollect_with_model, office):
     recollect("ingest", office)
     answer = recollect("ask", "How many days of annual leave do employees have?", "--json").json
     assert answer.keys() == ASK_KEYS
-    assert (answer["outcome"], answer["refused"], answer["passages"]) == ("answer", False, [])
+    assert (answer["outcome"], answer["refused"]) == ("answer", False)
     assert "30 days" in answer["answer"]
     assert "[1]" in answer["answer"]
     assert answer["citations"]
     for citation in answer["citations"]:
         assert list(citation) == CITATION_KEYS
-        content = recollect("documents", "show", citation["document_id"], "--json").json["content"]
-        assert content[citation["start_offset"] : citation["end_offset"]] == citation["quote"]
+    for shown in (*answer["citations"], *answer["passages"]):
+        content = recollect("documents", "show", shown["document_id"], "--json").json["content"]
+        assert content[shown["start_offset"] : shown["end_offset"]] == shown.get("quote", shown.get("text"))
 
     refusal = recollect("ask", "What is the airspeed velocity of an unladen swallow?", "--json").json
     assert (refusal["answer"], refusal["outcome"], refusal["passages"]) == (REFUSAL, "none", [])

@@ -537,7 +537,10 @@ def test_an_answer_cites_places_that_can_be_read_and_nothing_says_so(read_only: 
     answered = value(box(read_only).execute("ask", {"question": "How much may a hotel in Bremen cost?"}))
     (cited, *_) = answered["citations"]
     assert "130 euros" in answered["answer"] and answered["generated_by"] is None and not answered["refused"]
-    assert (answered["outcome"], answered["passages"]) == ("answer", []) and "note" not in answered
+    assert answered["outcome"] == "answer" and "note" not in answered
+    shown = [*answered["citations"], *answered["passages"]]
+    assert [one["marker"] for one in shown] == list(range(1, len(shown) + 1))
+    assert "130 euros" in answered["passages"][0]["text"]
     span = {key: cited[key] for key in ("document_id", "start_offset", "end_offset")}
     assert value(box(read_only).execute("read", span))["text"] == cited["quote"]
     refused = value(box(read_only).execute("ask", {"question": "Who was king of Spain in 1700?"}))
@@ -568,9 +571,17 @@ def test_passages_can_be_read_and_a_model_is_told_to_judge_them(read_only: RAGPi
     assert value(box(read_only, max_characters=4_000).execute("ask", {"question": NOT_TOLD})) == told
 
 
-def test_passages_of_what_somebody_may_not_read_are_not_shown(read_only: RAGPipeline):
-    question = {"question": "How many days of leave has the board by RQ-404?"}
+@pytest.mark.parametrize(
+    ("asked", "outcome"),
+    [
+        ("How many days of leave has the board by RQ-404?", "passages"),
+        ("How long is annual leave?", "answer"),
+    ],
+)
+def test_passages_of_what_somebody_may_not_read_are_not_shown(read_only: RAGPipeline, asked: str, outcome: str):
+    question = {"question": asked}
     seen = value(box(read_only.view(principal=ANN)).execute("ask", question))
+    assert seen["outcome"] == outcome
     assert "99 days" in json.dumps(seen["passages"])
     hidden = json.dumps(value(box(read_only.view(principal=BOB)).execute("ask", question)))
     assert "passages" in hidden and "99" not in hidden and "board.md" not in hidden

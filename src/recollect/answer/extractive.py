@@ -118,7 +118,8 @@ def extract_answer(
     Returns:
         An answer whose quotes are exactly the documents' characters: the piece that fits best, with the line that
         introduces it, and what follows it where it is a label; of an English text that asks several questions one for
-        each. In its text, line breaks become spaces.
+        each. In its text, line breaks become spaces. With it come the passages that would be shown otherwise, which say
+        more than the quotes do.
         Where no sentence supports an answer, the passages that may help, under a sentence in the question's language;
         none where nothing is relevant. It names what came nearest.
 
@@ -137,7 +138,8 @@ def extract_answer(
         )
     quotes = reading.quotes()
     text = " ".join(f"{_readable(quote.quote)} [{quote.marker}]" for quote in quotes)
-    return Answer(question=question, text=text, outcome="answer", citations=tuple(quotes))
+    around = tuple(replace(one, marker=one.marker + len(quotes)) for one in helpful(reading, options))
+    return Answer(question=question, text=text, outcome="answer", citations=tuple(quotes), passages=around)
 
 
 def helpful(reading: Reading, options: ExtractionOptions) -> tuple[ShownPassage, ...]:

@@ -162,13 +162,16 @@ def show_answer(ctx: CommandContext, answer: Answer, *, told: bool = False, expl
 
 
 def show_sources(ctx: CommandContext, answer: Answer) -> None:
-    """Where each citation stands, and what it quotes; or each passage, its highlighted part bold."""
+    """Where each citation stands, and what it quotes; and each passage, its highlighted part bold."""
     for citation in answer.citations:
         _show_place(ctx, citation, last_page=citation.last_page)
-        quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
-        quote.stylize_before("dim")
-        print_indented(ctx.out, quote, by=4)
+        if not answer.passages:  # an answer that was quoted is its quotes
+            quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
+            quote.stylize_before("dim")
+            print_indented(ctx.out, quote, by=4)
         show_notes(ctx.out, citation.notes)
+    if answer.citations and answer.passages:
+        ctx.out.print("\nMore from the documents:", style="dim")
     for passage in answer.passages:
         _show_place(ctx, passage)
         print_indented(ctx.out, _highlighted(passage), by=4)

@@ -180,7 +180,7 @@ class _Talk:
             return
         if answer.rewritten_question:
             self._ctx.out.print(f"({answer.rewritten_question})", style="dim", soft_wrap=True)
-        ask.show_answer(self._ctx, replace(answer, citations=()))
+        ask.show_answer(self._ctx, replace(answer, citations=(), passages=answer.shown_instead))
         for citation in answer.citations:
             head = place(citation.source, citation.section, citation.page, citation.last_page, given_id=citation.id)
             self._ctx.out.print(f"  [{citation.marker}] ", head, sep="", soft_wrap=True)
@@ -245,7 +245,7 @@ def _as_markdown(answers: list[Answer]) -> str:
     parts = ["# Conversation\n"]
     for answer in answers:
         parts.append(f"## {answer.question}\n\n{answer.text}\n")
-        shown = [_passage(one) for one in answer.passages]
+        shown = [_passage(one) for one in answer.shown_instead]
         flagged = [f"- not supported by the sources: “{one.text}” ({one.detail})" for one in answer.unsupported]
         cited = [_citation(one) for one in answer.citations]
         if cited or shown or flagged:

@@ -205,7 +205,7 @@ def _passages(result: CaseResult) -> str:
         f'<li dir="auto"><span class="soft">{escape(place_of(one))}</span><br><span class="passage">'
         + "".join(f"<mark>{escape(text)}</mark>" if marked else escape(text) for text, marked in pieces_of(one))
         + "</span></li>"
-        for one in (() if result.answer is None else result.answer.passages)
+        for one in (() if result.answer is None else result.answer.shown_instead)
     ]
     return f"<ol>{''.join(items)}</ol>" if items else ""
 

@@ -147,8 +147,8 @@ def metrics_of(case: Case, answer: Answer, judge: ModelJudge | None = None) -> d
         return found
     if case.expected_facts:
         found["fact_recall"] = 1 - len(missing_facts(case, answer)) / len(case.expected_facts)
-        if answer.passages:
-            shown = "\n".join(one.text for one in answer.passages)
+        if answer.shown_instead:
+            shown = "\n".join(one.text for one in answer.shown_instead)
             found["passage_recall"] = 1 - len(_missing(case, shown)) / len(case.expected_facts)
     if answer.refused:
         return found

@@ -79,12 +79,12 @@ class Highlight(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownPassage(Record):
-    """A passage that may help where no exact answer was found.
+    """A passage that may help: in place of an answer, or beside what is quoted from it.
 
     ``text`` is exactly ``content[start_offset:end_offset]`` of the document's current version.
 
     Attributes:
-        marker: Its number, from 1.
+        marker: Its number, one more than the last citation's or passage's before it.
         section: Titles of the headings that it stands under, joined by `` > ``; None outside any section.
         page: The page that it begins on, from 1; None where the format has no pages.
         highlights: The sentences in it that are closest to the question, in order.
@@ -167,7 +167,8 @@ class Answer(Record):
         text: The answer, with markers such as ``[1]``; otherwise a sentence that says that there is none.
         outcome: Whether it is an answer, passages that may help, or nothing.
         citations: In order of their markers; empty where there is no answer.
-        passages: What may help where no exact answer was found, best first; empty for another outcome.
+        passages: What may help where no exact answer was found, best first. Beside an answer that was quoted: what
+            stands around it, and what else may help. Empty beside one that a language model wrote.
         timings_ms: Milliseconds by stage.
         nearest: Where a question has no answer without a language model: the evidence that fell short; None: none did.
         model: The language model that wrote it; None where none was asked.
@@ -197,6 +198,11 @@ class Answer(Record):
     def refused(self) -> bool:
         """Whether it is no answer: its outcome is ``passages`` or ``none``."""
         return self.outcome != "answer"
+
+    @property
+    def shown_instead(self) -> tuple[ShownPassage, ...]:
+        """The passages, where they take the place of an answer."""
+        return self.passages if self.refused else ()
 
     @property
     @public

@@ -124,10 +124,10 @@ ANSWER = "rag_answer"
 
 
 def _shown(metadata: Mapping[str, Any]) -> int:
-    """How many citations or passages a turn refers to; 0 where it refers to none, or not in this form."""
+    """What a turn rests on: how many citations, or else passages; 0 where it has none, or not in this form."""
     kept = metadata.get(ANSWER)
     references = (metadata.get(SOURCES), kept.get("passages") if isinstance(kept, Mapping) else None)
-    return sum(len(one) for one in references if isinstance(one, list))
+    return next((len(one) for one in references if isinstance(one, list) and one), 0)
 
 
 def facts_of(answer: Answer, at: Standpoint, *, model: str | None) -> dict[str, Any]:

@@ -194,9 +194,9 @@ def test_an_answer_comes_as_it_is_written(served, client):
 
 
 def _with_citations(view):
-    """Over HTTP quotes come as events of their own before the answer that has them."""
+    """Over HTTP quotes and passages come as events of their own before the answer that has them."""
     *events, answer = view.ask_events(ASKED)
-    return [*events, *answer.citations, answer]
+    return [*events, *answer.citations, *answer.passages, answer]
 
 
 def test_a_conversation_is_held_and_remembered(served, client):

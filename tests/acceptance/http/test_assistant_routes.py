@@ -34,7 +34,8 @@ def events(text: str) -> list[tuple[str, dict]]:
 
 def test_a_question_is_answered_as_events(filled, client, connect):
     told = events(client.post("/api/chat", json={"query": ASKED}).text)
-    assert [name for name, _ in told] == ["outcome", "sources", "token", "citation", "done"]
+    assert [name for name, _ in told] == ["outcome", "sources", "token", "citation", "passage", "passage", "done"]
+    assert [told[3][1], *(one for _, one in told[4:-1])] == [*told[-1][1]["citations"], *told[-1][1]["passages"]]
     told = events(client.post("/api/chat", json={"query": "Who decides about annual leave?"}).text)
     assert told[0] == ("outcome", {"outcome": "passages"}) and told[-2][0] == "passage"
     told = events(client.post("/api/chat", json={"query": ASKED}).text)

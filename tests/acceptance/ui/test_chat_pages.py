@@ -146,6 +146,11 @@ def test_without_a_model_answers_are_quotes_and_passages_are_shown_where_there_i
     ask(page, LEAVE)
     answers(page).wait_for()
     assert "Quoted from the documents" in answers(page).inner_text()
+    more = page.get_by_label("More from the documents").locator("li")
+    assert more.first.is_hidden()
+    page.get_by_text("More from the documents").click()
+    assert more.first.locator("mark").inner_text() in answers(page).locator("> .prose").inner_text()
+    picture(page, "chat-more")
     ask(page, "What does ERR-9999 mean?")
     passages = page.get_by_label("Passages that may help").locator("li")
     passages.first.wait_for()
@@ -211,7 +216,7 @@ def test_a_conversation_that_is_read_again_has_links_to_the_passages(ada, served
     answers(page).last.locator(".feedback").get_by_title("Not helpful").click()
     page.get_by_text("Thank you.").wait_for()
     ask(page, LEAVE)
-    page.locator(".answer .prose", has_text="30 days").wait_for()
+    page.locator(".answer > .prose", has_text="30 days").wait_for()
     exported = page.request.get(f"{served.url}/conversations/{session}/export").text()
     assert "These passages may help:\n\n[1] " in exported and marked not in exported
 

@@ -122,10 +122,17 @@ def test_passages_that_are_not_relevant_are_not_offered(relevance, outcome):
     assert reply.refused and reply.nearest is not None
 
 
-def test_an_answer_shows_no_passages():
-    always = ExtractionOptions(rule=RefusalRule(threshold=0.0))
-    reply = shown("How many days of annual leave do employees receive?", [passage(LEAVE)], always)
-    assert (reply.outcome, reply.passages) == ("answer", ())
+def test_with_an_answer_come_the_passages_that_would_take_its_place_numbered_on():
+    question, found = "How many days of annual leave do employees receive?", [passage(LEAVE)]
+    always, never = (ExtractionOptions(rule=RefusalRule(threshold=threshold)) for threshold in (0.0, 1.0))
+    reply, instead = shown(question, found, always), shown(question, found, never)
+    assert reply.outcome == "answer" and reply.shown_instead == ()
+    assert instead.outcome == "passages" and instead.shown_instead == instead.passages != ()
+    last = len(reply.citations)
+    assert reply.passages == tuple(replace(one, marker=one.marker + last) for one in instead.passages)
+    (quoted, *_) = reply.citations
+    around, *_ = reply.passages
+    assert around.start_offset <= quoted.start_offset and quoted.end_offset <= around.end_offset
 
 
 @pytest.mark.parametrize(

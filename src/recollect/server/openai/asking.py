@@ -479,7 +479,7 @@ def markers(answer: Answer) -> Iterator[tuple[int, int, Citation | ShownPassage]
         if citation is not None:
             yield found.start(), found.end(), citation
     end = len(answer.text)
-    for passage in answer.passages:
+    for passage in answer.shown_instead:
         text = _passage_text(passage)
         start = end + text.index("[")
         yield start, end + text.index("]") + 1, passage
@@ -524,7 +524,7 @@ def file_annotations(answer: Answer, made: Made) -> list[FileCitationJson]:
 
 def spoken(answer: Answer) -> str:
     """The text of an answer, with the passages that may help where it is none."""
-    return answer.text + "".join(map(_passage_text, answer.passages))
+    return answer.text + "".join(map(_passage_text, answer.shown_instead))
 
 
 def additions(answer: Answer, *, footnotes: bool) -> str:

@@ -87,7 +87,7 @@ async def ask(request: Request, body: Asked) -> Response:
     def answered() -> Iterator[AskEvent]:
         for event in Conversation(view, history=()).ask(body.question):
             if isinstance(event, Answer):
-                helpful.extend(event.passages)
+                helpful.extend(event.shown_instead)
             yield event
 
     return event_stream(_shown(service.streams.stream(answered), helpful))
@@ -99,7 +99,7 @@ async def _shown(
     """What the widget shows: not what was looked through; and of the passages that may help, the pieces as read."""
     async for name, data in answer_events(stream):
         if name == "done":
-            passages = zip(data["passages"], map(pieces_of, helpful), strict=True)
+            passages = zip(data["passages"] if data["refused"] else (), map(pieces_of, helpful), strict=True)
             yield name, {**data, "passages": [{**one, "pieces": pieces} for one, pieces in passages]}
         elif name not in {"sources", "passage"}:
             yield name, data

@@ -152,7 +152,7 @@ class Chat {
     if (follows || name === "begin") this.turns.scrollTop = this.turns.scrollHeight;
     // Passages come all at once, and are read from the first one on.
     const last = this.lines.lastElementChild;
-    if (name === "done" && last?.querySelector(".passages")) {
+    if (name === "done" && last?.querySelector(".without .passages")) {
       this.turns.scrollTop += last.getBoundingClientRect().top - this.turns.getBoundingClientRect().top - MARGIN_PIXELS;
     }
   }
