@@ -5,159 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise, takewhile
+from itertools import pairwise, takewhile
 from typing import Literal
 
+from recollect.chunking.blocks import BULLET, Block, blocks
 from recollect.chunking.sentences import sentence_spans
 
-# What the lines of a text are: headings, prose, list items, rows of tables, also of tables that lost their lines.
-
-
-Kind = Literal["blank", "rule", "heading", "row", "item", "prose"]
-
-LINE = re.compile(r"[^\n]*(?:\n|\Z)")
-_BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
-TABLE_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*|[^\t\n]+\t[^\t\n]*\S.*")
-_COLUMNS = re.compile(r"[^\s.:;!?] {3,}\S| {4,}\S")
-# A table's row as the readers write it where the format has no other: "Country: Norway; Full rate: 75".
-_RECORD = re.compile(r"\s*[^:;\n]{1,60}: [^;\n]+(?:; [^:;\n]{1,60}: [^;\n]+)+")
-_ENDS_SENTENCE = re.compile(r"[.!?:;,。！？؟।…][\"'”’)\]*_]*\s*\Z")
-_ENDS_PROSE = re.compile(r"[.!?。！？؟।…][\"'”’)\]*_]*\s*\Z")
-_PAGE_FOOT = re.compile(r"[^.!?\n]{0,60}\bpage \d+ (?:of|/) \d+\s*", re.IGNORECASE)
-# What a table's rows are looked up by: "max_sessions", "E-17", "B20".
-_KEY = re.compile(r"\s*(?:[^\W\d]+(?:_\w+)+|[A-Z]{1,5}-?\d+)(?!\S)")
-# A line is full where the next word would not have fitted: what follows continues it.
-_FULL = 0.88
-# Cells of a lost table that are shorter are read together with what follows.
-_STUB_CHARS = 45
-_KEYED_CHARS = 120
-_CONTINUATION_INDENT = 10
-# The lines are rows where so many of them hold figures, and rows begin with keys where so many lines do.
-_COMPLETE = 0.6
-_FEWEST_KEYS = 2
-_FEWEST_ROWS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Lines that belong together."""
-
-    kind: Kind
-    start: int
-    end: int
-
-
-def blocks(text: str, headings: frozenset[str]) -> Iterator[Block]:
-    """Lines grouped: rows and headings stand alone, an item or a paragraph takes its continuation lines.
-
-    Lines that were not broken for want of room (a PDF's table, an address) stand alone too, as rows.
-
-    Args:
-        text: Any text.
-        headings: Titles known to be headings, casefolded.
-    """
-    run: list[Block] = []
-    for match in LINE.finditer(text):
-        line = Block(_line_kind(match.group(), headings), match.start(), match.end())
-        # What begins far to the right continues the row above it.
-        hangs = len(match.group()) - len(match.group().lstrip()) >= _CONTINUATION_INDENT
-        if line.kind == "prose" and run and (run[0].kind != "row" or hangs):
-            run.append(line)
-            continue
-        yield from _grouped(text, run)
-        run = [line] if line.kind in {"prose", "item", "row"} else []
-        if line.kind in {"rule", "heading"}:
-            yield line
-    yield from _grouped(text, run)
-
-
-def _line_kind(line: str, headings: frozenset[str]) -> Kind:
-    bare = line.strip()
-    if not bare or _PAGE_FOOT.fullmatch(bare):
-        return "blank"
-    if not any(character.isalnum() for character in bare):
-        return "rule"
-    if bare.startswith("#") or bare.strip("*_# ").casefold() in headings or _is_capitals(bare):
-        return "heading"
-    if TABLE_ROW.fullmatch(line.rstrip("\n")):
-        return "row"
-    if _BULLET.match(line) or _RECORD.fullmatch(line.rstrip()):
-        return "item"
-    return "row" if _COLUMNS.search(bare) else "prose"
-
-
-def _is_capitals(line: str) -> bool:
-    """A short line all in capitals that does not end as a sentence does."""
-    letters = [character for character in line if character.isalpha()]
-    return len(letters) > 3 and len(line) <= 80 and all(map(str.isupper, letters)) and not _ENDS_SENTENCE.search(line)
-
-
-def _grouped(text: str, run: Sequence[Block]) -> Iterator[Block]:
-    """A run of lines as one block, or as several where its lines end before they are full."""
-    if not run:
-        return
-    if run[0].kind == "row":
-        yield Block("row", run[0].start, run[-1].end)
-        return
-
-    def is_cell(part: Block) -> bool:
-        return part.kind == "prose" and not _ENDS_PROSE.search(text[part.start : part.end])
-
-    for are_cells, group in groupby(_parted(text, run), is_cell):
-        parts = list(group)
-        yield from _rows(text, parts) if are_cells and len(parts) > 1 else parts
-
-
-def _parted(text: str, run: Sequence[Block]) -> list[Block]:
-    """The run cut behind lines that end though the next word would have fitted."""
-    lines = [text[line.start : line.end].strip() for line in run]
-    room = _FULL * max(map(len, lines))
-    full = [len(before) + 1 + len(line.split(None, 1)[0]) > room for before, line in pairwise(lines)]
-    # Where few lines are full, those that are happen to be long.
-    wrapped = 2 * sum(full) >= len(full) and not _look_like_rows(lines)
-    parts = [run[0]]
-    for (before, line), is_full, block in zip(pairwise(lines), full, run[1:], strict=True):
-        goes_on = line[0].islower() and not _KEY.match(line) and not _ENDS_SENTENCE.search(before)
-        if (is_full and wrapped) or goes_on or before.endswith((",", "-", "\u00ad")):
-            parts[-1] = Block(parts[-1].kind, parts[-1].start, block.end)
-        else:
-            parts.append(Block("prose", block.start, block.end))
-    return parts
-
-
-def _look_like_rows(lines: Sequence[str]) -> bool:
-    """Whether line after line begins with a key or a capital, and none ends a sentence: no prose wraps like that."""
-    if sum(bool(_KEY.match(line)) for line in lines) >= _FEWEST_KEYS:
-        return True
-    if len(lines) < _FEWEST_ROWS or any(_ENDS_PROSE.search(line) for line in lines[:-1]):
-        return False
-    letters = [line[0] for line in lines if line[0].isalpha()]
-    return bool(letters) and all(map(str.isupper, letters))
-
-
-def _rows(text: str, cells: Sequence[Block]) -> Iterator[Block]:
-    """The rows of a table of which only the lines are left: each line one, or cells read on until they say enough.
-
-    Where the rows are looked up by keys, one begins at every key.
-    """
-    with_figures = sum(any(map(str.isdigit, text[cell.start : cell.end])) for cell in cells)
-    complete = with_figures >= _COMPLETE * len(cells)
-    keys = [bool(_KEY.match(text, cell.start, cell.end)) for cell in cells]
-    keyed = sum(keys) >= _FEWEST_KEYS
-    start, end, in_keys = cells[0].start, cells[0].end, keyed and keys[0]
-    for cell, is_key in zip(cells[1:], keys[1:], strict=True):
-        most = _KEYED_CHARS if in_keys else 0 if complete else _STUB_CHARS
-        if not (keyed and is_key) and len(text[start:end].strip()) < most:
-            end = cell.end
-            continue
-        yield Block("row", start, end)
-        start, end, in_keys = cell.start, cell.end, keyed and is_key
-    yield Block("row", start, end)
-
-
 MAX_UNIT_CHARS = 600
-# An item that is longer is quoted by sentences.
+# An item that is longer is quoted by sentences, code by lines.
 _LONGEST_ITEM = 240
+# A line of code with the comments above it and the lines that it goes on in.
+_COMMAND = re.compile(r"(?:[ \t]*(?:#|//)[^\n]*\n)*(?:[^\n]*\\\n)*[^\n]+")
 _QUOTE_MARK = re.compile(r"\s*(?:>\s*)+")
 # A fenced block, or the paragraph, list or table below a label.
 _LABELLED = re.compile(r"[*_`]*\s*(?:(```|~~~).*?\1|(?:(?!\s*\n\s*\n\s*[^\s*+\d•-]).)+)", re.DOTALL)
@@ -188,7 +46,7 @@ class Unit:
         heading: The heading that it stands under, if that is in the text.
         lead_start: Where ``lead`` begins; equal to ``lead_end`` where there is none.
         lead_end: Just behind its last character.
-        kind: A sentence, a list's item or a table's row.
+        kind: A sentence, a list's item, a table's row, or code.
     """
 
     start: int
@@ -198,7 +56,7 @@ class Unit:
     heading: str = ""
     lead_start: int = 0
     lead_end: int = 0
-    kind: Literal["sentence", "item", "row"] = "sentence"
+    kind: Literal["sentence", "item", "row", "code"] = "sentence"
 
 
 def quotable_units(text: str, *, language: str = "en", headings: Collection[str] = ()) -> list[Unit]:
@@ -225,12 +83,21 @@ def quotable_units(text: str, *, language: str = "en", headings: Collection[str]
                 own = list(_row(text, block, header))
         elif block.kind == "item":
             own = [_led(unit, text, lead) for unit in _sentences(text, block, language)]
+        elif block.kind == "code":
+            explained = units and index > 1 and found[index - 2].kind in {"prose", "item"}
+            lead = (units[-1].quote_start, units[-1].end) if explained else (0, 0)
+            own = [_led(unit, text, lead) for unit in _code(text, block)]
         elif block.kind == "prose":
             own = list(_sentences(text, block, language))
             introduces = own and text[block.start : block.end].rstrip().rstrip("*_").endswith((":", "："))
             lead = (own[-1].quote_start, own[-1].end) if introduces else (0, 0)
         units += [replace(unit, heading=heading) for unit in own]
     return units
+
+
+def is_label(text: str, unit: Unit) -> bool:
+    """Whether a unit only says what comes."""
+    return unit.kind != "code" and text[unit.start : unit.end].rstrip("*_`").endswith((":", "："))
 
 
 def following(text: str, unit: Unit) -> int:
@@ -243,9 +110,8 @@ def following(text: str, unit: Unit) -> int:
     Returns:
         The unit's own end, where it is no label, or where what follows is too long to quote.
     """
-    labels = text[unit.start : unit.end].rstrip("*_`").endswith((":", "："))
     behind = text[unit.end : unit.end + MAX_UNIT_CHARS]
-    match = _LABELLED.match(behind) if labels else None
+    match = _LABELLED.match(behind) if is_label(text, unit) else None
     if match is None or (match.end() == len(behind) and unit.end + MAX_UNIT_CHARS < len(text)):
         return unit.end
     return unit.end + len(match.group().rstrip())
@@ -281,10 +147,18 @@ def _row(text: str, block: Block, lead: tuple[int, int]) -> Iterator[Unit]:
         yield unit if lead[0] <= start < lead[1] else _led(unit, text, lead)
 
 
+def _code(text: str, block: Block) -> Iterator[Unit]:
+    start, end = trimmed(text, block.start, block.end)
+    spans = [(start, end)]
+    if end - start > _LONGEST_ITEM:
+        spans = [trimmed(text, *line.span()) for line in _COMMAND.finditer(text, start, end)]
+    return (Unit(start, end, start, kind="code") for span in spans for start, end in _bounded(text, *span))
+
+
 def _sentences(text: str, block: Block, language: str) -> Iterator[Unit]:
     """The block's sentences; an item is cut only where it is long."""
     item = block.kind == "item"
-    marker = (_BULLET if item else _QUOTE_MARK).match(text, block.start, block.end)
+    marker = (BULLET if item else _QUOTE_MARK).match(text, block.start, block.end)
     begin = marker.end() if marker else block.start
     start, end = trimmed(text, begin, block.end)
     if item and end - start <= _LONGEST_ITEM:

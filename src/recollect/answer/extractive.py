@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from textwrap import dedent
 
 from recollect.answer._scoring import READ, Evidence, gather
 from recollect.answer.absence import without_answer
 from recollect.answer.passages import helpful_passages
 from recollect.answer.reader import Reader
 from recollect.answer.refusal import RefusalRule, Support
+from recollect.chunking.blocks import FENCE, Block, fenced
 from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text
@@ -89,13 +91,21 @@ class Reading:
             return math.prod(one.probability(rule) for one in self.parts) ** (1 / len(self.parts))
         return rule.probability(self.support) if self.support else 0.0
 
-    def quotes(self) -> list[Citation]:
-        """What answers: for each question the piece that fits best; what lies within another quote is not repeated."""
-        pieces = [one.evidence[0] for one in self.parts or (self,)]
-        cited = [piece.region.citation(0, *span) for piece in pieces for span in piece.quotes]
-        found = {(one.document_id, one.start_offset, one.end_offset): one for one in cited}
-        kept = [one for place, one in found.items() if not any(_lies_in(place, other) for other in found)]
-        return [replace(one, marker=marker) for marker, one in enumerate(kept, start=1)]
+    @property
+    def best(self) -> list[Evidence]:
+        """What answers: for each question the piece that fits best."""
+        return [one.evidence[0] for one in self.parts or (self,)]
+
+    def quotes(self) -> list[tuple[Citation, bool]]:
+        """What is quoted, each with whether it is code; what lies within another quote is not repeated."""
+        cited = [
+            (piece.region.citation(0, *span), piece.unit.kind == "code" and span[0] == piece.unit.start)
+            for piece in self.best
+            for span in piece.quotes
+        ]
+        found = {_place(one): (one, is_code) for one, is_code in cited}
+        kept = [one for at, one in found.items() if not any(at != other and _within(at, other) for other in found)]
+        return [(replace(one, marker=marker), is_code) for marker, (one, is_code) in enumerate(kept, start=1)]
 
 
 def extract_answer(
@@ -118,8 +128,8 @@ def extract_answer(
     Returns:
         An answer whose quotes are exactly the documents' characters: the piece that fits best, with the line that
         introduces it, and what follows it where it is a label; of an English text that asks several questions one for
-        each. In its text, line breaks become spaces. With it come the passages that would be shown otherwise, which say
-        more than the quotes do.
+        each. Its text is Markdown, in which line breaks outside code become spaces. With it come what stands around
+        the quotes, and passages that may help otherwise.
         Where no sentence supports an answer, the passages that may help, under a sentence in the question's language;
         none where nothing is relevant. It names what came nearest.
 
@@ -137,19 +147,28 @@ def extract_answer(
             nearest=_nearest(reading, reading.support, options.rule) if reading.support else None,
         )
     quotes = reading.quotes()
-    text = " ".join(f"{_readable(quote.quote)} [{quote.marker}]" for quote in quotes)
-    around = tuple(replace(one, marker=one.marker + len(quotes)) for one in helpful(reading, options))
-    return Answer(question=question, text=text, outcome="answer", citations=tuple(quotes), passages=around)
+    text = " ".join(f"{_readable(quote.quote, code=is_code)}[{quote.marker}]" for quote, is_code in quotes).lstrip("\n")
+    citations = tuple(quote for quote, _ in quotes)
+    places = list(map(_place, citations))
+    shown = helpful(reading, options, quoted=reading.best)
+    around = [one for one in shown if not any(_within(_place(one), quoted) for quoted in places)]
+    return Answer(
+        question=question,
+        text=text,
+        outcome="answer",
+        citations=citations,
+        passages=tuple(replace(one, marker=marker) for marker, one in enumerate(around, start=len(quotes) + 1)),
+    )
 
 
-def helpful(reading: Reading, options: ExtractionOptions) -> tuple[ShownPassage, ...]:
+def helpful(reading: Reading, options: ExtractionOptions, quoted: Sequence[Evidence] = ()) -> tuple[ShownPassage, ...]:
     """The passages that may help; none where nothing is relevant and the reader finds no piece that may answer."""
     relevance = reading.support.relevance if reading.support else None
     if relevance is not None and relevance < options.rule.min_relevance:
         read = [one.fit.alone for one in reading.evidence if one.weights is READ]
         if max(read, default=-math.inf) < options.rule.min_alone:
             return ()
-    return helpful_passages(reading.evidence, reading.passages, language=reading.language)
+    return helpful_passages(reading.evidence, reading.passages, quoted=quoted, language=reading.language)
 
 
 def read(
@@ -250,9 +269,13 @@ def _without_thousands(text: str) -> str:
     return _THOUSANDS.sub("", plain_digits(text)).casefold()
 
 
-def _lies_in(place: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+def _place(one: Citation | ShownPassage) -> tuple[int, int, int]:
+    return one.document_id, one.start_offset, one.end_offset
+
+
+def _within(place: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
     (document, start, end), (other_document, begin, stop) = place, other
-    return place != other and document == other_document and begin <= start and end <= stop
+    return document == other_document and begin <= start and end <= stop
 
 
 def _nearest(reading: Reading, support: Support, rule: RefusalRule) -> Nearest:
@@ -265,6 +288,21 @@ def _nearest(reading: Reading, support: Support, rule: RefusalRule) -> Nearest:
     )
 
 
-def _readable(quote: str) -> str:
-    """The quote on one line, its lines unmarked; numbers in brackets, which would pass for markers, in parentheses."""
-    return _LOOKS_LIKE_MARKER.sub(r"(\1)", " ".join(_QUOTED_LINE.sub("\n", quote).split()))
+def _readable(quote: str, *, code: bool) -> str:
+    """The quote as Markdown, up to where its marker stands: prose on one line, code as it is."""
+    shown, done = list[str](), 0
+    for block in [Block("code", 0, len(quote))] if code else fenced(quote):
+        shown += [_on_one_line(quote[done : block.start]), _as_code(quote[block.start : block.end])]
+        done = block.end
+    text = " ".join(filter(None, [*shown, _on_one_line(quote[done:])]))
+    return text if text.endswith("\n") else f"{text} "
+
+
+def _on_one_line(prose: str) -> str:
+    """Its lines unmarked; numbers in brackets, which would pass for markers, in parentheses."""
+    return _LOOKS_LIKE_MARKER.sub(r"(\1)", " ".join(_QUOTED_LINE.sub("\n", FENCE.sub("", prose)).split()))
+
+
+def _as_code(text: str) -> str:
+    code = dedent(text).strip("\n")
+    return f"\n```\n{code}\n```\n" if "\n" in code or "`" in code else f"`{code}`"

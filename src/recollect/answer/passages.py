@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from recollect.answer._regions import Region
 from recollect.answer._scoring import Evidence
-from recollect.answer._units import quotable_units, trimmed
+from recollect.answer._units import following, is_label, quotable_units, trimmed
+from recollect.chunking.blocks import FENCE, fenced
 from recollect.model import RetrievedContext
 from recollect.model.answer import Highlight, ShownPassage
 
@@ -17,18 +19,25 @@ MOST_CHARACTERS = 1_200
 # After the most promising passage, whole, come the best pieces, at most so many, with what stands within so many
 # characters of them.
 _MOST_PIECES, _NEAR = 12, 200
+# What stands on a line before a quotable piece: what marks an item, a quotation or a row.
+_MARKS = re.compile(r"[ \t]*(?:(?:[-*+•>|]|\d{1,3}[.)])[ \t]*)*")
 # With less room than this left, no further passage is begun.
 _FEWEST_CHARACTERS = 80
 
 
 def helpful_passages(
-    evidence: Sequence[Evidence], passages: Sequence[RetrievedContext], *, language: str = "en"
+    evidence: Sequence[Evidence],
+    passages: Sequence[RetrievedContext],
+    *,
+    quoted: Sequence[Evidence] = (),
+    language: str = "en",
 ) -> tuple[ShownPassage, ...]:
     """The most promising passage, whole, and then what stands around the best sentences, as far as the room goes.
 
     Args:
         evidence: The quotable pieces of the passages, best first; the best one of each is marked.
         passages: Those that most likely answer first; the evidence is theirs.
+        quoted: What stands around these comes before all.
         language: ISO 639-1 code, for sentence boundaries.
 
     Returns:
@@ -40,7 +49,7 @@ def helpful_passages(
         return ()
     stretches: list[_Stretch] = []
     room = MOST_CHARACTERS
-    for new in _offers(evidence, passages):
+    for new in (*(_around(piece, evidence) for piece in quoted), *_offers(evidence, passages)):
         region = new.region
         touched = next((one for one in stretches if one.touches(new)), None)
         if touched is not None:
@@ -63,18 +72,39 @@ def _offers(evidence: Sequence[Evidence], passages: Sequence[RetrievedContext]) 
     regions = (one.region for one in evidence if any(own is first for own in one.region.passages))
     if region := next(regions, None):
         at = first.start_offset - region.start_offset
-        yield _Stretch(region, *trimmed(region.text, at, at + len(first.content)))
+        yield _stretch(evidence, region, at, at + len(first.content))
     for piece in evidence[:_MOST_PIECES]:
         yield _around(piece, evidence)
 
 
 def _around(piece: Evidence, evidence: Sequence[Evidence]) -> _Stretch:
     """A piece with what is quoted for it, and the whole pieces near it."""
-    start, end = piece.quotes[0][0], piece.quotes[-1][1]
-    near = [one.unit for one in evidence if one.region is piece.region]
-    first = min((unit.start for unit in near if unit.start >= start - _NEAR), default=start)
-    last = max((unit.end for unit in near if unit.end <= end + _NEAR), default=end)
-    return _Stretch(piece.region, min(start, first), max(end, last))
+    return _stretch(evidence, piece.region, piece.quotes[0][0], piece.quotes[-1][1], near=_NEAR)
+
+
+def _stretch(evidence: Sequence[Evidence], region: Region, start: int, end: int, *, near: int = 0) -> _Stretch:
+    """Whole pieces and lines, with what is near: no label without what it labels, and code with its fences."""
+    text, units = region.text, [one.unit for one in evidence if one.region is region]
+    first = min((unit.start for unit in units if unit.start >= start - near), default=start)
+    stops = ((unit, following(text, unit)) for unit in units if unit.end <= end + near)
+    told = [
+        stop
+        for unit, stop in stops
+        if start < stop <= end + 2 * _NEAR and (stop > unit.end or not is_label(text, unit))
+    ]
+    start, end = trimmed(text, min(start, first), max(told, default=end))
+    for code in fenced(text):
+        inner = trimmed(text, code.start, code.end)
+        if start == inner[0]:
+            start = text.rfind("\n", 0, max(0, code.start - 1)) + 1
+        if end == inner[1] and (fence := FENCE.match(text, code.end)):
+            end = fence.end()
+    line = text.rfind("\n", 0, start) + 1
+    if _MARKS.fullmatch(text, line, start):
+        start = line
+    if text[start:].startswith("|") and text[end : end + 2] == " |":
+        end += 2
+    return _Stretch(region, *trimmed(text, start, end))
 
 
 def _places(stretches: Sequence[_Stretch]) -> int:
@@ -124,7 +154,8 @@ def _cut(stretch: _Stretch, best: tuple[int, int] | None, room: int, language: s
     """
     region = stretch.region
     start = best[0] if best is not None and best[1] > stretch.start + room else stretch.start
-    ends = [unit.end for unit in quotable_units(region.text, language=language)]
+    units = quotable_units(region.text, language=language)
+    ends = [unit.end for unit in units if not is_label(region.text, unit)]
     end = max((end for end in ends if start < end <= min(start + room, stretch.end)), default=start)
     return _Stretch(region, start, end)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from recollect.answer._units import blocks
+from recollect.chunking.blocks import blocks
 from recollect.model.answer import ShownPassage
 
 _LINE = re.compile(r"[^\n]*\n?")
-_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _NEWLINE = re.compile(r"[ \t]*\n[ \t]*")
 #: Between a table's head and its rows.
 RULE = re.compile(r"^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+[-: \t]*\n?", re.MULTILINE)
@@ -67,10 +66,6 @@ def readable(text: str) -> list[str]:
         lines = [block.start, *(end for _, end in breaks)]
         for (line, following), (start, end) in zip(pairwise(lines), breaks, strict=True):
             indented = block.kind == "prose" and end - text.rfind("\n", 0, end) > _INDENTED
-            if start - line >= _WRAPPED_CHARS and following < block.end and not indented and not _in_code(text, line):
+            if start - line >= _WRAPPED_CHARS and following < block.end and not indented:
                 shown[start:end] = [" ", *[""] * (end - start - 1)]
     return shown
-
-
-def _in_code(text: str, place: int) -> bool:
-    return sum(map(bool, map(_FENCE.match, text[:place].split("\n")))) % 2 == 1

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from recollect.answer._units import LINE, TABLE_ROW, trimmed
+from recollect.answer._units import trimmed
+from recollect.chunking.blocks import LINE, TABLE_ROW
 from recollect.chunking.sentences import sentence_spans
 
 # Models write [1], [1, 2], [1-3], [Source 1], [Sources 1 and 2], [^1], 【1】, (Source 1), or repeat a block's whole

@@ -64,7 +64,7 @@ def _ask(
     ] = False,
     explain: Explain = False,
 ) -> int:
-    """Answer a question from the documents, with citations; without an answer, show passages that may help."""
+    """Answer a question from the documents, with citations and passages that may help."""
     if everywhere and (where.in_session is not None or where.with_ or ctx.names_collection):
         raise UsageError("--everywhere goes with neither --session, --with nor --collection.")
     if stream and ctx.json:
@@ -155,17 +155,18 @@ def show_answer(ctx: CommandContext, answer: Answer, *, told: bool = False, expl
     """
     if not told:
         ctx.out.print(_marked(answer))
-    show_sources(ctx, answer)
+    # An answer that was quoted is its quotes.
+    show_sources(ctx, answer, quotes=answer.model is not None)
     _show_unsupported(ctx, answer)
     if explain and answer.nearest is not None:
         _show_nearest(ctx, answer.nearest)
 
 
-def show_sources(ctx: CommandContext, answer: Answer) -> None:
-    """Where each citation stands, and what it quotes; and each passage, its highlighted part bold."""
+def show_sources(ctx: CommandContext, answer: Answer, *, quotes: bool = True) -> None:
+    """Where each citation stands, and (``quotes``) what it quotes; and each passage, its highlighted part bold."""
     for citation in answer.citations:
         _show_place(ctx, citation, last_page=citation.last_page)
-        if not answer.passages:  # an answer that was quoted is its quotes
+        if quotes:
             quote = inline_markup(f"“{shortened(citation.quote, _QUOTE_CHARACTERS)}”")
             quote.stylize_before("dim")
             print_indented(ctx.out, quote, by=4)

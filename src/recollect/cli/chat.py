@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from recollect.model.time import Moment
     from recollect.pipeline import View
 
-_HELP = """/sources          what the last answer rests on, in full
+_HELP = """/sources          what the last answer rests on, in full, and passages
 /as-of TIME       from now on, what was known then (2026-01-31, 7d); /as-of now: the present
 /tokens           what the language model has cost so far
 /save FILE        write the conversation down, as Markdown

@@ -38,7 +38,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "ingest": "Read files, folders or pages of the web into a collection, or into a session.",
         "watch": "Ingest folders, and from then on whatever changes in them, until it is interrupted.",
         "query": "Find the passages that answer a question.",
-        "ask": "Answer a question from the documents, with citations; without an answer, show passages that may help.",
+        "ask": "Answer a question from the documents, with citations and passages that may help.",
         "chat": "Talk about the documents, with citations; with a language model, questions may lean on those before.",
         "context": "Print a context of documents, conversations and facts for a prompt, within a budget of tokens.",
         "status": "Show what the store holds, or one collection, and how its searches fare.",

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from recollect.answer.follow_up import Exchange, standing_question
 from recollect.errors import NotFoundError, ProviderError
 from recollect.model import Answer, RetrievalOptions, TokenUsage
 from recollect.model.memory import Episode, Remembered, Turn
@@ -18,6 +17,7 @@ from recollect.pipeline.answering import AskEvent, answer_stream
 from recollect.pipeline.feedback import facts_of
 from recollect.pipeline.memory import ConversationMemory, remember
 from recollect.pipeline.preparing import make_door
+from recollect.retrieval.enhance.follow_up import Exchange, standing_question
 
 if TYPE_CHECKING:
     from recollect.pipeline.standpoint import Standpoint

@@ -124,13 +124,13 @@ ANSWER = "rag_answer"
 
 
 def _shown(metadata: Mapping[str, Any]) -> int:
-    """What a turn rests on: how many citations, or else passages; 0 where it has none, or not in this form."""
+    """How many citations or passages a turn refers to; 0 where it refers to none, or not in this form."""
     kept = metadata.get(ANSWER)
     references = (metadata.get(SOURCES), kept.get("passages") if isinstance(kept, Mapping) else None)
-    return next((len(one) for one in references if isinstance(one, list) and one), 0)
+    return sum(len(one) for one in references if isinstance(one, list))
 
 
-def facts_of(answer: Answer, at: Standpoint, *, model: str | None) -> dict[str, Any]:
+def facts_of(answer: Answer, at: Standpoint, *, model: str | None, beside: bool = False) -> dict[str, Any]:
     """What the turn of an answer keeps: where it looks things up, and what was found to be wrong with it.
 
     Nothing of a document's text is in it: whoever may not read the document any more is not shown it here either.
@@ -139,9 +139,11 @@ def facts_of(answer: Answer, at: Standpoint, *, model: str | None) -> dict[str, 
         answer: To a question.
         at: Where it was asked.
         model: What was to write it; None: what is configured.
+        beside: Also where passages beside an answer stand, which say nothing of what it rests on.
     """
     versions = _Versions(at)
-    shown: tuple[Citation | ShownPassage, ...] = (*answer.citations, *answer.passages)
+    passages = answer.passages if beside else answer.shown_instead
+    shown: tuple[Citation | ShownPassage, ...] = (*answer.citations, *passages)
     notes = {str(one.marker): [_note(note) for note in one.notes] for one in shown if one.notes}
     kept: dict[str, Any] = {
         "outcome": answer.outcome,
@@ -153,14 +155,14 @@ def facts_of(answer: Answer, at: Standpoint, *, model: str | None) -> dict[str, 
             "model": model,
         },
     }
-    if answer.passages:
+    if passages:
         kept["passages"] = [
             {
                 "marker": one.marker,
                 **_place(one, versions),
                 "highlights": [[part.start_offset, part.end_offset] for part in one.highlights],
             }
-            for one in answer.passages
+            for one in passages
         ]
     if answer.unsupported:
         kept["unsupported"] = [[one.start_offset, one.end_offset, one.reason] for one in answer.unsupported]

@@ -275,7 +275,11 @@ class AskResult(TypedDict):
     refused: Annotated[bool, Field(description="Whether the outcome is another one than answer.")]
     citations: list[Cited]
     passages: Annotated[
-        list[HelpfulPassage], Field(description="Of the outcome passages. Judge them, and claim no more than they say.")
+        list[HelpfulPassage],
+        Field(
+            description="Of the outcome passages: judge them, and claim no more than they say. Beside a quoted answer: "
+            "what stands around the quotes, and what else may help."
+        ),
     ]
     unsupported: Annotated[list[Unsupported], Field(description="What of the answer must not be relied on.")]
     generated_by: Annotated[

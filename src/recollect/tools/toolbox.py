@@ -222,8 +222,9 @@ READ = Tool(
 ASK = Tool(
     name="ask",
     description=(
-        "Get an answer from the documents with citations, each with its place. Where there is no exact answer, you get "
-        "the passages that may help: judge them, and claim no more than they say. One call in place of searching and "
+        "Get an answer from the documents with citations, each with its place, and with what stands around it where it "
+        "is quoted. Where there is no exact answer, you get the passages that may help: judge them, and claim no more "
+        "than they say. One call in place of searching and "
         "reading, for a question that one place answers; search, grep and read yourself where the answer has to be put "
         "together. " + _QUOTED
     ),

@@ -88,7 +88,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A passage that may help where there is no answer.
+    """A passage that may help where there is no answer, or beside one.
 
     Attributes:
         cited: Where it stands; its link leads to what is highlighted.
@@ -326,17 +326,17 @@ def exchange_not_kept(view: View, talk: Talk, answer: Answer) -> Exchange:
         metadata=facts_of(answer, view.standpoint, model=None),
     )
     shown = replace(shown_answer(talk, turn), position=None)
-    return with_passages(Exchange(position=None, question=answer.question, answer=shown), answer)
+    return with_passages(view, talk, Exchange(position=None, question=answer.question, answer=shown), answer)
 
 
-def with_passages(exchange: Exchange, answer: Answer) -> Exchange:
-    """The exchange with the texts of the passages, of which only the places are remembered."""
+def with_passages(view: View, talk: Talk, exchange: Exchange, answer: Answer) -> Exchange:
+    """The exchange with the passages and their texts, of which only the places are remembered, or nothing."""
     if exchange.answer is None or not answer.passages:
         return exchange
-    texts = {one.marker: (one.text, passage_html(one)) for one in answer.passages}
+    facts = facts_of(answer, view.standpoint, model=None, beside=True)[ANSWER]
     passages = [
-        replace(one, text=texts[one.cited.marker][0], html=texts[one.cited.marker][1])
-        for one in exchange.answer.passages
+        Passage(cited=_highlighted(talk, place, facts), text=one.text, html=passage_html(one))
+        for place, one in zip(facts["passages"], answer.passages, strict=True)
     ]
     return replace(exchange, answer=replace(exchange.answer, passages=passages))
 

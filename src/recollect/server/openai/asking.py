@@ -19,7 +19,6 @@ from starlette.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
 from recollect.answer.absence import OFFERS
-from recollect.answer.follow_up import Exchange
 from recollect.answer.readable import beginning
 from recollect.llm.base import ChatMessage, ChatUsage, iterate
 from recollect.model import Answer, Citation, RetrievalOptions, SearchReply, TokenUsage
@@ -27,6 +26,7 @@ from recollect.model.search_options import require_question
 from recollect.operations.values import Name
 from recollect.pipeline import View
 from recollect.pipeline.chat import Conversation
+from recollect.retrieval.enhance.follow_up import Exchange
 from recollect.server.admission import Service
 from recollect.server.bodies import Body, SearchOptions
 from recollect.server.caller import Caller

@@ -17,7 +17,6 @@ from pydantic import Field
 from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from recollect.answer.follow_up import Exchange as Before
 from recollect.errors import ConflictError, NotFoundError, UsageError
 from recollect.model import Answer
 from recollect.model.memory import ConversationEntry, Episode, SessionRecord
@@ -31,6 +30,7 @@ from recollect.pipeline.chat import Conversation
 from recollect.pipeline.feedback import ANSWER, SOURCES
 from recollect.pipeline.models import EXTRACTIVE
 from recollect.pipeline.standpoint import label
+from recollect.retrieval.enhance.follow_up import Exchange as Before
 from recollect.server.admission import hand_over
 from recollect.server.bodies import ChatBody, Moment
 from recollect.server.downloads import saved_as
@@ -283,7 +283,8 @@ async def ask(
         stored, record = begun[0].kept, own_record(view, talk)
         assert stored is not None, "a conversation with a session remembers"
         turns = view.memory.turns(talk.session, after=min(stored.positions) - 1, limit=2)
-        return with_passages(next(exchanges_of(talk, turns, record)), answer), title_of(view, record)
+        exchange = next(exchanges_of(talk, turns, record))
+        return with_passages(view, talk, exchange, answer), title_of(view, record)
 
     if wants_events(visit.request):
         stream = visit.service.streams.stream(asked)

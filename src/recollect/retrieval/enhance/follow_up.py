@@ -46,7 +46,7 @@ def standing_question(
         for one in history[-LATEST:]
     ]
     asked = json.dumps({"turns": turns, "question": question}, ensure_ascii=False, indent=1)
-    rules = files("recollect.answer").joinpath("prompts/follow_up.md").read_text(encoding="utf-8").strip()
+    rules = files("recollect.retrieval.enhance").joinpath("prompts/follow_up.md").read_text(encoding="utf-8").strip()
     messages = (ChatMessage("system", rules), ChatMessage("user", asked))
     written = completion(model, messages, timeout_seconds=timeout_seconds, max_characters=_MOST_CHARACTERS)
     line = " ".join(written.text.split()).strip("\"'“”„«» ")
