@@ -15,7 +15,7 @@ from functools import cache
 from recollect.answer._regions import Region, join_passages
 from recollect.answer._units import Unit, following, quotable_units
 from recollect.answer.reader import Reader, Reading
-from recollect.chunking.blocks import FENCE
+from recollect.chunking.blocks import CODE_MARK
 from recollect.embedding.base import EmbeddingProvider
 from recollect.languages import language_of_part
 from recollect.model import RetrievedContext
@@ -134,7 +134,7 @@ class Evidence:
         lead = unit.lead_end - unit.lead_start
         if not 0 < lead <= _LONGEST_LEAD or unit.lead_end > unit.quote_start:
             return [(unit.quote_start, end)]
-        if not FENCE.sub("", self.region.text[unit.lead_end : unit.quote_start]).strip():
+        if not CODE_MARK.sub("", self.region.text[unit.lead_end : unit.quote_start]).strip():
             return [(unit.lead_start, end)]
         return [(unit.lead_start, unit.lead_end), (unit.quote_start, end)]
 

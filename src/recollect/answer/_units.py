@@ -17,8 +17,12 @@ _LONGEST_ITEM = 240
 # A line of code with the comments above it and the lines that it goes on in.
 _COMMAND = re.compile(r"(?:[ \t]*(?:#|//)[^\n]*\n)*(?:[^\n]*\\\n)*[^\n]+")
 _QUOTE_MARK = re.compile(r"\s*(?:>\s*)+")
-# A fenced block, or the paragraph, list or table below a label.
-_LABELLED = re.compile(r"[*_`]*\s*(?:(```|~~~).*?\1|(?:(?!\s*\n\s*\n\s*[^\s*+\d•-]).)+)", re.DOTALL)
+# A block of code, or the paragraph, list or table below a label.
+_LABELLED = re.compile(
+    r"[*_`]*\s*(?:(```|~~~).*?\1|\.\. [\w-]+::[^\n]*\n(?:[ \t]*\n|[ \t]+\S[^\n]*(?:\n|\Z))+"
+    r"|(?:(?!\s*\n\s*\n\s*[^\s*+\d•-]).)+)",
+    re.DOTALL,
+)
 # A line of a table of contents: where something is told, and nothing of it.
 _ONLY_LINKS = re.compile(r"(?:\[[^\[\]]*\]\(#[^()\s]*\)[\s·|,;:–—-]*)+")
 _COLUMN_GAP = re.compile(r"(?<=\S) {3,}(?=\S)")

@@ -14,7 +14,7 @@ from recollect.answer.absence import without_answer
 from recollect.answer.passages import helpful_passages
 from recollect.answer.reader import Reader
 from recollect.answer.refusal import RefusalRule, Support
-from recollect.chunking.blocks import FENCE, Block, fenced
+from recollect.chunking.blocks import CODE_MARK, Block, code_in
 from recollect.embedding.base import EmbeddingProvider
 from recollect.errors import UsageError
 from recollect.languages import AUTO, language_of_text
@@ -291,7 +291,7 @@ def _nearest(reading: Reading, support: Support, rule: RefusalRule) -> Nearest:
 def _readable(quote: str, *, code: bool) -> str:
     """The quote as Markdown, up to where its marker stands: prose on one line, code as it is."""
     shown, done = list[str](), 0
-    for block in [Block("code", 0, len(quote))] if code else fenced(quote):
+    for block in [Block("code", 0, len(quote))] if code else code_in(quote):
         shown += [_on_one_line(quote[done : block.start]), _as_code(quote[block.start : block.end])]
         done = block.end
     text = " ".join(filter(None, [*shown, _on_one_line(quote[done:])]))
@@ -300,7 +300,7 @@ def _readable(quote: str, *, code: bool) -> str:
 
 def _on_one_line(prose: str) -> str:
     """Its lines unmarked; numbers in brackets, which would pass for markers, in parentheses."""
-    return _LOOKS_LIKE_MARKER.sub(r"(\1)", " ".join(_QUOTED_LINE.sub("\n", FENCE.sub("", prose)).split()))
+    return _LOOKS_LIKE_MARKER.sub(r"(\1)", " ".join(_QUOTED_LINE.sub("\n", CODE_MARK.sub("", prose)).split()))
 
 
 def _as_code(text: str) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from recollect.answer._regions import Region
 from recollect.answer._scoring import Evidence
-from recollect.answer._units import following, is_label, quotable_units, trimmed
-from recollect.chunking.blocks import FENCE, fenced
+from recollect.answer._units import Unit, following, is_label, quotable_units, trimmed
+from recollect.chunking.blocks import FENCE, code_in
 from recollect.model import RetrievedContext
 from recollect.model.answer import Highlight, ShownPassage
 
@@ -49,7 +49,10 @@ def helpful_passages(
         return ()
     stretches: list[_Stretch] = []
     room = MOST_CHARACTERS
-    for new in (*(_around(piece, evidence) for piece in quoted), *_offers(evidence, passages)):
+    # Each question was read by itself.
+    known = {(one.region.document_id, one.start_offset): one for one in evidence}
+    asked = [known[one.region.document_id, one.start_offset] for one in quoted]
+    for new in (*(_around(piece, evidence) for piece in asked), *_offers(evidence, passages)):
         region = new.region
         touched = next((one for one in stretches if one.touches(new)), None)
         if touched is not None:
@@ -73,8 +76,7 @@ def _offers(evidence: Sequence[Evidence], passages: Sequence[RetrievedContext]) 
     if region := next(regions, None):
         at = first.start_offset - region.start_offset
         yield _stretch(evidence, region, at, at + len(first.content))
-    for piece in evidence[:_MOST_PIECES]:
-        yield _around(piece, evidence)
+    yield from (_around(one, evidence) for one in evidence[:_MOST_PIECES] if not _is_bare(one.region.text, one.unit))
 
 
 def _around(piece: Evidence, evidence: Sequence[Evidence]) -> _Stretch:
@@ -86,14 +88,12 @@ def _stretch(evidence: Sequence[Evidence], region: Region, start: int, end: int,
     """Whole pieces and lines, with what is near: no label without what it labels, and code with its fences."""
     text, units = region.text, [one.unit for one in evidence if one.region is region]
     first = min((unit.start for unit in units if unit.start >= start - near), default=start)
-    stops = ((unit, following(text, unit)) for unit in units if unit.end <= end + near)
-    told = [
-        stop
-        for unit, stop in stops
-        if start < stop <= end + 2 * _NEAR and (stop > unit.end or not is_label(text, unit))
-    ]
-    start, end = trimmed(text, min(start, first), max(told, default=end))
-    for code in fenced(text):
+    stops = (following(text, unit) for unit in units if unit.end <= end + near)
+    last = max((stop for stop in stops if stop <= end + 2 * _NEAR), default=end)
+    start, end = trimmed(text, min(start, first), max(end, last))
+    bare = next((unit.start for unit in units if start < unit.start < unit.end == end and _is_bare(text, unit)), end)
+    start, end = trimmed(text, start, bare)
+    for code in code_in(text):
         inner = trimmed(text, code.start, code.end)
         if start == inner[0]:
             start = text.rfind("\n", 0, max(0, code.start - 1)) + 1
@@ -105,6 +105,11 @@ def _stretch(evidence: Sequence[Evidence], region: Region, start: int, end: int,
     if text[start:].startswith("|") and text[end : end + 2] == " |":
         end += 2
     return _Stretch(region, *trimmed(text, start, end))
+
+
+def _is_bare(text: str, unit: Unit) -> bool:
+    """Whether it says what comes, and that does not stand there."""
+    return is_label(text, unit) and following(text, unit) == unit.end
 
 
 def _places(stretches: Sequence[_Stretch]) -> int:

@@ -13,6 +13,11 @@ Kind = Literal["blank", "rule", "heading", "row", "item", "prose", "code"]
 LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 #: The line above or below a block of code; of the first, the language may be said.
 FENCE = re.compile(r"^[ \t>]*(?:```|~~~)([^`\n]*)(?:\n|\Z)", re.MULTILINE)
+# reStructuredText says that code is below, and indents it.
+_DIRECTIVE = re.compile(r"^([ \t]*)\.\. (?:code|code-block|sourcecode|prompt)::[^\n]*(?:\n|\Z)", re.MULTILINE)
+#: Any line that says where code begins or ends.
+CODE_MARK = re.compile(f"{FENCE.pattern}|{_DIRECTIVE.pattern}", re.MULTILINE)
+_INDENTED = re.compile(r"([ \t]*)(\S?)[^\n]*(?:\n|\Z)")
 BULLET = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s+(?:\[[ xX]\]\s+)?")
 TABLE_ROW = re.compile(r"\s*\|.*\S|[^|\n]*\S\s+\|\s+\S.*|[^\t\n]+\t[^\t\n]*\S.*")
 _COLUMNS = re.compile(r"[^\s.:;!?] {3,}\S| {4,}\S")
@@ -54,22 +59,43 @@ def blocks(text: str, headings: frozenset[str]) -> Iterator[Block]:
         headings: Titles known to be headings, casefolded.
     """
     end = 0
-    for code in fenced(text):
+    for code in code_in(text):
         yield from _without_code(text, end, code.start, headings)
         yield code
         end = code.end
     yield from _without_code(text, end, len(text), headings)
 
 
-def fenced(text: str) -> Iterator[Block]:
-    """What stands between fences; a text that was cut out of a document may begin or end within code."""
+def code_in(text: str) -> Iterator[Block]:
+    """The blocks of code: between fences, or below a directive. A text that was cut may begin or end within one."""
+    end = 0
+    for block in sorted([*_fenced(text), *_below_directives(text)], key=lambda block: block.start):
+        if block.start >= end:
+            yield block
+            end = block.end
+
+
+def _fenced(text: str) -> Iterator[Block]:
     fences = list(FENCE.finditer(text))
-    # Where a language is said code begins, so that every other fence before it begins code, too.
+    # Where a language is said code begins, so that every other fence before it begins code, too. Where none is said and
+    # one fence is alone, the text begins with code, or with prose, which ends as sentences do.
     named = next((place for place, fence in enumerate(fences) if fence[1].strip()), len(fences))
-    edges = [0] * (named % 2)
-    edges += [fence.start() if place % 2 != named % 2 else fence.end() for place, fence in enumerate(fences)]
+    inside = named % 2 and not (named == len(fences) and _ENDS_SENTENCE.search(text[: fences[0].start()].rstrip()[-9:]))
+    edges = [0] if inside else []
+    for fence in fences:
+        edges.append(fence.start() if len(edges) % 2 else fence.end())
     edges += [len(text)] * (len(edges) % 2)
     return (Block("code", *span) for span in zip(edges[::2], edges[1::2], strict=True))
+
+
+def _below_directives(text: str) -> Iterator[Block]:
+    for directive in _DIRECTIVE.finditer(text):
+        end = directive.end()
+        while end < len(text) and (line := _INDENTED.match(text, end)):
+            if line[2] and len(line[1]) <= len(directive[1]):
+                break
+            end = line.end()
+        yield Block("code", directive.end(), end)
 
 
 def _without_code(text: str, begin: int, end: int, headings: frozenset[str]) -> Iterator[Block]:
@@ -92,7 +118,7 @@ def _line_kind(line: str, headings: frozenset[str]) -> Kind:
     bare = line.strip()
     if not bare or _PAGE_FOOT.fullmatch(bare):
         return "blank"
-    if not any(character.isalnum() for character in bare) or FENCE.match(line):
+    if not any(character.isalnum() for character in bare) or CODE_MARK.match(line):
         return "rule"
     if bare.startswith("#") or bare.strip("*_# ").casefold() in headings or _is_capitals(bare):
         return "heading"

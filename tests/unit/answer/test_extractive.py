@@ -456,3 +456,20 @@ def test_no_question_keeps_the_reading_of_its_numbers_busy(question):
 def test_numbers_and_identifiers_that_no_passage_holds(question, missing):
     text = "A week has 5 days. ERR-4012 and err_4012 are errors of 3000 machines."
     assert read_support(question, text).missing_number is missing
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ("Keys are made like this.\n\n```bash\ngpg --full-generate-key\n```\n", "`gpg --full-generate-key` [1]"),
+        ("To make a key, run:\n\n```bash\ngpg --full-generate-key\n```\n", "run: `gpg --full-generate-key` [1]"),
+        ("To make a key, run:\n\n.. code:: sh\n\n   gpg --full-generate-key\n", "run: `gpg --full-generate-key` [1]"),
+        ("```\ngpg \\\n  --full-generate-key\n```\n", "```\ngpg \\\n  --full-generate-key\n```\n[1]"),
+        ("```\nread key[0]; gpg --full-generate-key\n```\n", "`read key[0]; gpg --full-generate-key` [1]"),
+    ],
+)
+def test_code_is_told_as_it_is_written(told, text):
+    reply = ask("gpg full-generate-key", [passage(told)], ANSWER_ALWAYS)
+    assert reply.text.endswith(text)
+    (one,) = reply.citations
+    assert told[one.start_offset : one.end_offset] == one.quote

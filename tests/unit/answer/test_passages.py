@@ -52,6 +52,35 @@ def test_what_follows_a_label_is_shown_with_it():
     assert "serverctl restart --all" in one.text
 
 
+def test_no_passage_ends_with_a_label_that_says_what_is_not_shown():
+    told = "The night shift is asked before a restart.\n\nThe restart goes like this:"
+    (one,) = shown("Who is asked before a restart of the server?", [passage(told)]).passages
+    assert one.text == "The night shift is asked before a restart."
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~"])
+def test_code_is_shown_with_its_fences_and_items_with_their_marks(fence):
+    told = f"{fence}sh\nserverctl restart --all\n{fence}\n\n- Restart the server at night.\n- Tell people."
+    (one,) = shown("How is the server restarted?", [passage(told)]).passages
+    assert one.text == told
+
+
+def test_what_stands_around_each_quote_comes_first():
+    signs, deposit = "The manager signs the lease of a flat.", "The deposit must be paid by 3 May."
+    texts = [f"Flats have a balcony. {deposit}", "The lease of a flat is long.", f"{signs} He is in on Mondays."]
+    found = [passage(text, document_id=rank, rank=rank) for rank, text in enumerate(texts, start=1)]
+    always = ExtractionOptions(rule=RefusalRule(threshold=0.0))
+    reply = shown("Who signs the lease of a flat, and by when must the deposit be paid?", found, always)
+    assert [one.quote for one in reply.citations] == [signs, deposit]
+    assert [one.text for one in reply.passages[:2]] == [texts[2], texts[0]]
+
+
+def test_a_passage_that_is_the_quote_is_not_shown_beside_it():
+    always = ExtractionOptions(rule=RefusalRule(threshold=0.0))
+    reply = shown("How long is leave?", [passage("Leave is thirty days.")], always)
+    assert [one.quote for one in reply.citations] == ["Leave is thirty days."] and reply.passages == ()
+
+
 def test_no_sentence_is_cut_and_what_does_not_fit_leaves_its_room_to_others():
     long = "Leave" + " for those who travel to a funeral in Lapland" * 11 + "."
     found = [passage(f"{long} ", document_id=rank, rank=rank) for rank in (1, 2, 3)]

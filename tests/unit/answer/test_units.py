@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,3 +145,50 @@ def test_short_lines_without_a_sentence_are_rows_though_they_would_not_have_fitt
 def test_a_line_of_a_table_of_contents_says_nothing():
     text = "- [Links](#links)\n- [Lists](#lists) · [Art](#art)\n- [Handbook](handbook.md)\n\nSee [links](#links) first."
     assert quotes(text) == ["[Handbook](handbook.md)", "See [links](#links) first."]
+
+
+COMMANDS = (
+    """To sign commits, make a key first.
+
+```bash
+gpg --full-generate-key
+```
+
+Then say so:
+
+```
+# the same address as the key's
+git config --global user.email me@example.com
+git config --global user.signingkey 3AA5C34371567BD2 \\
+  --replace-all
+"""
+    + "\n".join(f"git config --global alias.a{number} 'log --oneline'" for number in range(9))
+    + "\n```\n"
+)
+
+
+def test_code_is_quoted_as_it_is_with_what_stands_above_it():
+    units = quotable_units(COMMANDS)
+    told = {COMMANDS[unit.start : unit.end]: unit for unit in units}
+    assert told["gpg --full-generate-key"].kind == "code"
+    assert told["gpg --full-generate-key"].lead == "To sign commits, make a key first."
+    # A long block is quoted by commands, a comment with what it is about.
+    assert "# the same address as the key's\ngit config --global user.email me@example.com" in told
+    assert "git config --global user.signingkey 3AA5C34371567BD2 \\\n  --replace-all" in told
+    assert all(unit.lead == "Then say so:" for unit in units[3:]) and len(units) == 3 + 11
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("pumpctl stop\n```\n\nWait a minute.\n", ["pumpctl stop"]),
+        ("pumpctl stop\n```\n\nWait a minute, then:\n\n```sh\npumpctl start\n", ["pumpctl stop", "pumpctl start"]),
+        ("It is in the safe.\n\n```\npumpctl start\n", ["pumpctl start"]),
+        ("Only you may read it.\n\n.. code-block:: bash\n\n    chmod 600 a\n\nThen go on.\n", ["chmod 600 a"]),
+        ("```\n```\n\nNothing stands there.\n", []),
+    ],
+)
+def test_a_text_may_be_cut_within_code(text, code):
+    units = quotable_units(text)
+    assert [text[unit.start : unit.end] for unit in units if unit.kind == "code"] == code
+    assert not any(mark in text[unit.start : unit.end] for unit in units for mark in ("```", ".. code"))
