@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _BREAK = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]\s*")
 _LINE_END = re.compile(r"\r\n?|[\n\x0b\x0c\x85\u2028\u2029]")
-# Behind a line that says what comes: "To install:".
-_BELOW_LABEL = re.compile(r"(?<=[:：])[*_]*[^\S\n]*\n\s*")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
@@ -82,13 +80,12 @@ def find_boundaries(content: str, headings: Sequence[Heading], language: str | N
     """The boundaries of a text.
 
     A heading stays with what follows it: no boundary lies between the two, nor between a heading and its
-    subheading; so does a line that ends in a colon. Fenced code holds no boundaries but its lines, a table none but
-    its rows, the first of which stays with the header.
+    subheading. Fenced code holds no boundaries but its lines, a table none but its rows, the first of which stays with
+    the header.
     """
     fences = fence_spans(content)
     tables = Tables(content)
     glued = _starts_below_headings(content, headings) | tables.glued
-    glued |= {match.end() for match in _BELOW_LABEL.finditer(content)}
     paragraphs: list[int] = []
     lines: list[int] = []
     for gap in _BREAK.finditer(content):

@@ -80,8 +80,8 @@ def _fenced(text: str) -> Iterator[Block]:
     # Where a language is said code begins, so that every other fence before it begins code, too. Where none is said and
     # one fence is alone, the text begins with code, or with prose, which ends as sentences do.
     named = next((place for place, fence in enumerate(fences) if fence[1].strip()), len(fences))
-    inside = named % 2 and not (named == len(fences) and _ENDS_SENTENCE.search(text[: fences[0].start()].rstrip()[-9:]))
-    edges = [0] if inside else []
+    prose = named == len(fences) and text[: fences[0].start() if fences else 0].rstrip().endswith((".", ":", "!", "?"))
+    edges = [0] if named % 2 and not prose else []
     for fence in fences:
         edges.append(fence.start() if len(edges) % 2 else fence.end())
     edges += [len(text)] * (len(edges) % 2)

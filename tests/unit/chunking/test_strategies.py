@@ -85,13 +85,6 @@ def test_recursive_keeps_a_heading_with_its_text():
     assert [chunk.section for chunk in chunks] == [(), ("Details",)]
 
 
-@pytest.mark.parametrize("label", ["To stop it:", "**To stop it:**", "停止方法："])
-def test_recursive_keeps_a_label_with_what_follows(label):
-    first, below = "Some introduction of a few words, and some more of them.", "- Press the red button.\n- Wait."
-    chunks = RecursiveChunker(size=74).chunk(Document(content=f"{first}\n\n{label}\n\n{below}"))
-    assert texts(chunks) == [first, f"{label}\n\n{below}"]
-
-
 def test_recursive_overlap_repeats_whole_sentences():
     content = "Alpha is one. Beta is two. Gamma is three. Delta is four."
     chunks = RecursiveChunker(size=30, overlap=15).chunk(Document(content=content))
