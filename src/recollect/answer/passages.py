@@ -49,10 +49,10 @@ def helpful_passages(
         return ()
     stretches: list[_Stretch] = []
     room = MOST_CHARACTERS
-    # Each question was read by itself.
-    known = {(one.region.document_id, one.start_offset): one for one in evidence}
-    asked = [known[one.region.document_id, one.start_offset] for one in quoted]
-    for new in (*(_around(piece, evidence) for piece in asked), *_offers(evidence, passages)):
+    # Each of several questions was read by itself, and what only repeats them all is no evidence for all.
+    places = {(one.region.document_id, one.start_offset) for one in quoted}
+    first = [one for one in evidence if (one.region.document_id, one.start_offset) in places]
+    for new in (*(_around(piece, evidence) for piece in first), *_offers(evidence, passages)):
         region = new.region
         touched = next((one for one in stretches if one.touches(new)), None)
         if touched is not None:

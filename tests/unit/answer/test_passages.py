@@ -75,6 +75,13 @@ def test_what_stands_around_each_quote_comes_first():
     assert [one.text for one in reply.passages[:2]] == [texts[2], texts[0]]
 
 
+def test_a_quote_that_says_no_more_than_both_questions_has_nothing_around_it():
+    always = ExtractionOptions(rule=RefusalRule(threshold=0.0))
+    found = [passage("The deposit is paid by the manager."), passage("Flats have a balcony in May.", document_id=2)]
+    reply = shown("Who is the manager, and is the deposit paid by the manager?", found, always)
+    assert reply.outcome == "answer" and reply.citations
+
+
 def test_a_passage_that_is_the_quote_is_not_shown_beside_it():
     always = ExtractionOptions(rule=RefusalRule(threshold=0.0))
     reply = shown("How long is leave?", [passage("Leave is thirty days.")], always)
