@@ -70,7 +70,10 @@ COMMANDS: list[tuple[tuple[str, ...], set[str | None]]] = [
     (("query", QUESTION, "--session", "chat"), {"hr", "it", None}),
     (("query", QUESTION, "--context"), {"hr", "it", None}),
     (("query", QUESTION, "--as-of", "2100-01-01"), {"hr", "it", None}),
-    (("ask", "Every employee is entitled to how many days of paid annual leave per calendar year?"), {"hr"}),
+    (
+        ("ask", "Every employee is entitled to how many days of paid annual leave per calendar year?"),
+        {"hr", "it", None},
+    ),
     (("ask", "Who walked on the moon?", "--explain"), {"hr", "it", None}),
     (("context", QUESTION, "--user", "ada"), {"hr", "it", None}),
     (("why-not", QUESTION, "it/errors.md"), {"it"}),
