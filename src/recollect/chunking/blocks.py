@@ -89,7 +89,10 @@ def _fenced(text: str) -> Iterator[Block]:
 
 
 def _below_directives(text: str) -> Iterator[Block]:
+    end = 0
     for directive in _DIRECTIVE.finditer(text):
+        if directive.start() < end:
+            continue  # it is code itself
         end = directive.end()
         while end < len(text) and (line := _INDENTED.match(text, end)):
             if line[2] and len(line[1]) <= len(directive[1]):

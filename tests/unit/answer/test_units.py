@@ -185,10 +185,13 @@ def test_code_is_quoted_as_it_is_with_what_stands_above_it():
         ("pumpctl stop\n```\n\nWait a minute, then:\n\n```sh\npumpctl start\n", ["pumpctl stop", "pumpctl start"]),
         ("It is in the safe.\n\n```\npumpctl start\n", ["pumpctl start"]),
         ("Only you may read it.\n\n.. code-block:: bash\n\n    chmod 600 a\n\nThen go on.\n", ["chmod 600 a"]),
+        ("Write:\n\n.. code:: rst\n\n   .. code:: sh\n\n      ls\n\nThen go on.\n", [".. code:: sh\n\n      ls"]),
         ("```\n```\n\nNothing stands there.\n", []),
     ],
 )
 def test_a_text_may_be_cut_within_code(text, code):
     units = quotable_units(text)
     assert [text[unit.start : unit.end] for unit in units if unit.kind == "code"] == code
-    assert not any(mark in text[unit.start : unit.end] for unit in units for mark in ("```", ".. code"))
+    assert not any(
+        mark in text[unit.start : unit.end] for unit in units if unit.kind != "code" for mark in ("```", ".. code")
+    )
